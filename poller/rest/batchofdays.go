@@ -21,33 +21,26 @@ type batchOfDays struct {
 	days int // of the next window
 	// perDay is how many rows the days of the last window had. Zero if that is unknown.
 	perDay float64
-	// counted is set if the window that is being read is whole only if one page or one counted pass shows it.
-	// parts is set if the next window, of one day, was not whole like that, and is read in parts.
+	// counted is set if the window that is being read is whole only if one counted pass shows it. parts is set
+	// if the next window, of one day, was not whole like that, and is read in parts.
 	counted, parts bool
 }
 
-func newBatchOfDays() batchOfDays { return batchOfDays{days: 1} }
-
-// machine returns the Machine that reads set, the rows of so many days: in one counted pass, or if the
-// service does not count, several days on one page. A day of which neither shows all rows is read in parts.
-// So is the newest one: its rows move most, and its cuts are known from when it was open.
+// machine returns the Machine that reads set, the rows of so many days: in one counted pass, if the service
+// counts all rows. A day of which that does not show all rows is read in parts. So is the newest one: its rows
+// move most.
 func (b *batchOfDays) machine(r *paging.Reader, set paging.Set, days int, newest bool) *paging.Machine {
-	b.counted = true
-	switch {
-	case r.CountsAll() && !b.parts && !newest:
-		guess := max(0, int(b.perDay*float64(days))-1) / r.Page()
-		return r.Count(set, guess, max(maxBatchPages, guess)*5/4+2)
-	case days > 1 && !r.FirstPageNeverEnds(): // else fewer days fare no better, and take as many passes each
-		return r.Count(set, 0, 0)
+	if b.counted = r.CountsAll() && !b.parts && !newest; !b.counted {
+		return r.Read(set)
 	}
-	b.counted = false
-	return r.Read(set)
+	guess := max(0, int(b.perDay*float64(days))-1) / r.Page()
+	return r.Count(set, guess, max(maxBatchPages, guess)*5/4+2)
 }
 
 // adapt plans the next window after one of so many days. again is set if that window is to be read once
 // more, with fewer days.
 func (b *batchOfDays) adapt(days int, o paging.Outcome, r *paging.Reader) (again bool) {
-	if b.parts = false; b.counted && !o.Whole && !o.Final {
+	if b.parts = false; b.counted && !o.Whole {
 		b.days, b.parts = max(1, days/4), days == 1
 		return true
 	}

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -56,9 +57,7 @@ func TestAnswersOutOfACacheSettleNothingAndCountForNothing(t *testing.T) {
 				}
 			}
 			s.aged("")
-			for _, d := range src.days.notClosed {
-				d.next = time.Now()
-			}
+			clear(src.days)
 			if got, err = readAll(t.Context(), src, pass(schemas.MinInstant)); err != nil {
 				t.Fatal(err)
 			}
@@ -143,9 +142,7 @@ func TestOneDateThatIsFarOffClosesNothingAndStopsNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 				settled = max(settled, got.settled)
-				for _, d := range src.days.notClosed {
-					d.next = time.Now()
-				}
+				maps.DeleteFunc(src.days, func(_ day, is pastDay) bool { return !is.closed }) // it is time again
 			}
 			if want := dayOf(schemas.InstantOf(begin)); settled != startOf(want) {
 				t.Errorf("answer %d is %s off: settled %s, want %s", n, off, settled, startOf(want))

@@ -1,6 +1,9 @@
 package rest
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 const (
 	// A day that cannot be closed costs hundreds of requests. It is tried again after firstPause, then after
@@ -9,84 +12,95 @@ const (
 	lastPause  = time.Hour
 )
 
-// days is the state of the past days from settled on.
-type days struct {
-	// closed are the days that were closed behind one that is not closed. This is good only while all their rows
-	// are published.
-	closed    map[day]bool
-	notClosed map[day]*notClosedDay
-}
+// days has the past days from settled on that a read has closed, or could not close.
+type days map[day]pastDay
 
-// notClosedDay is a day that could not be closed.
-type notClosedDay struct {
+// pastDay is what reads have shown of a day. Its zero value is a day that no read has tried to close.
+type pastDay struct {
+	// closed is set if the day was closed behind one that is not closed. This is good only while all its rows
+	// are published.
+	closed bool
+	// why it could not be closed, "" if it was not tried. next is when it is tried again, and pause how long
+	// that was after the last try.
 	why   string
-	next  time.Time // when it is tried again
+	next  time.Time
 	pause time.Duration
 }
 
-func newDays() days { return days{closed: map[day]bool{}, notClosed: map[day]*notClosedDay{}} }
+// waits reports whether d could not be closed, and it is too early to try again.
+func (d pastDay) waits() bool { return d.why != "" && time.Now().Before(d.next) }
 
-// close records that the days of s are closed. It returns the first day at or after settled that is not.
-func (d *days) close(s span, settled day) day {
+// close records that the days of s are closed.
+func (d days) close(s span) {
 	for n := s.From; n <= s.To; n++ {
-		d.closed[n] = true
-		delete(d.notClosed, n)
+		d[n] = pastDay{closed: true}
 	}
-	for ; d.closed[settled]; settled++ {
-		delete(d.closed, settled)
-	}
-	return settled
 }
 
 // leaveOpen records that the days of s could not be closed.
-func (d *days) leaveOpen(s span, why string) {
+func (d days) leaveOpen(s span, why string) {
 	for n := s.From; n <= s.To; n++ {
-		h := d.notClosed[n]
-		if h == nil {
-			h = &notClosedDay{pause: firstPause / 2}
-			d.notClosed[n] = h
-		}
-		h.pause = min(h.pause*2, lastPause)
-		h.why, h.next = why, time.Now().Add(h.pause)
+		pause := min(max(firstPause, 2*d[n].pause), lastPause)
+		d[n] = pastDay{why: why, next: time.Now().Add(pause), pause: pause}
 	}
 }
 
-// waits reports whether n is not closed and it is too early to try again.
-func (d *days) waits(n day) (why string, waits bool) {
-	h := d.notClosed[n]
-	if h == nil || !time.Now().Before(h.next) {
-		return "", false
-	}
-	return h.why, true
-}
-
-// toRead reports whether n is to be read now.
-func (d *days) toRead(n day) bool {
-	_, waits := d.waits(n)
-	return !waits && !d.closed[n]
+// forgetClosed forgets which days are closed, because their rows may not be published.
+func (d days) forgetClosed() {
+	maps.DeleteFunc(d, func(_ day, is pastDay) bool { return is.closed })
 }
 
 // freeUntil returns the last day from n to last before the next one that is not to be read.
-func (d *days) freeUntil(n, last day) day {
-	if len(d.closed) == 0 && len(d.notClosed) == 0 {
-		return last
-	}
-	for n < last && d.toRead(n+1) {
+func (d days) freeUntil(n, last day) day {
+	for len(d) > 0 && n < last && !d[n+1].closed && !d[n+1].waits() {
 		n++
+	}
+	if len(d) == 0 {
+		return last
 	}
 	return n
 }
 
-// unsettled returns the worst state of the days of s: not closed, then unread, then closed.
-func (d *days) unsettled(s span) (worst DayRange) {
-	worst.State = Closed
-	for n := s.From; n <= s.To; n++ {
-		if h := d.notClosed[n]; h != nil {
-			return DayRange{State: NotClosed, Why: h.why, Next: h.next}
+// DayRange is a run of consecutive unsettled UTC days with the same state, as the status page shows it.
+type DayRange struct {
+	// From and To are the beginnings of the first day and of the last; To is zero if there is no end.
+	From, To time.Time
+	// State of the days. If they are not closed, Why is the reason, and Next when they are tried again.
+	State DayState
+	Why   string
+	Next  time.Time
+}
+
+// DayState is how far a day is that is not settled.
+type DayState int
+
+// The states of days.
+const (
+	Unread    DayState = iota // over, and not closed
+	Closed                    // settled follows once the days before it are closed, and their rows are published
+	NotClosed                 // cannot be closed now
+	Open                      // not over
+)
+
+// ranges returns the state of the UTC days from settled on. The service's days before settled are closed, and
+// those up to last are over. A UTC day has rows in so many of its neighbors, and their worst state: not closed,
+// then unread, then closed.
+func (d days) ranges(settled, last, neighbors day) (all []DayRange) {
+	n := settled - neighbors
+	for ; n+neighbors <= last; n++ {
+		one := DayRange{From: startOf(n).Time(), To: startOf(n).Time(), State: Closed}
+		for m := max(settled, n-neighbors); m <= n+neighbors && one.State != NotClosed; m++ {
+			if is := d[m]; is.why != "" {
+				one.State, one.Why, one.Next = NotClosed, is.why, is.next
+			} else if !is.closed {
+				one.State = Unread
+			}
 		}
-		if !d.closed[n] {
-			worst.State = Unread
+		if k := len(all) - 1; k >= 0 && all[k].State == one.State && all[k].Why == one.Why {
+			all[k].To = one.To
+			continue
 		}
+		all = append(all, one)
 	}
-	return worst
+	return append(all, DayRange{From: startOf(n).Time(), State: Open})
 }

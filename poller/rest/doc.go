@@ -14,11 +14,12 @@
 // polls read only the end of the open window where changes appear, if the service sorts by updates; every
 // ten minutes all of it. An order that only looks like that of updates (some rows are pinned to the first
 // places, the rest is sorted) cannot be seen before such a row changes. That change is late until all is
-// read, and then there are no cheap polls for a day (Source.judgeOrder).
+// read. Then it stands out of order, and there are no cheap polls as long as it does.
 //
 //	Source    keeps its knowledge from one read to the next, and plans a read: pass, full, lookup
-//	read      one Read: it asks for the pages of a window, one after another, and makes batches of their rows
-//	closing   the past days of one pass
+//	read      one Read: it asks for the pages of a window, one after another, and makes batches of their rows.
+//	          To look at pages without handing their rows on, it glances
+//	days      the past days that are closed, or could not be closed
 //	calendar  which of the service's days are over, and in which zone
 //
 // A row's way through one read:

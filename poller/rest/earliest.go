@@ -1,51 +1,44 @@
 package rest
 
-import "context"
+import (
+	"context"
+
+	"github.com/storestream/storestream/poller/rest/client"
+)
 
 // earliest finds the first day up to which there are rows, at or before last, by bisection: some 15 requests
-// for one row each. found is false if there is no row at all. along is createdOn or updatedOn.
+// for one row each. found is false if there is no row at all, which a second answer has to confirm. along is
+// createdOn or updatedOn. known is the result of an earlier search: if there are rows at all, it is good still.
 //
 // The day only says where to begin to cut the past into windows. The first window has no lower bound, so a
-// wrong answer here costs requests and loses nothing. The empty answer just below the result is asked for
-// once more: if it were wrong, all earlier rows would be in that first window.
+// wrong answer here costs requests and loses nothing.
 func (rd *read) earliest(
-	ctx context.Context, along func(span) window, last day,
+	ctx context.Context, along func(span) window, last, known day,
 ) (first day, found bool, err error) {
-	empty, err := rd.empty(ctx, along, last)
-	if err == nil && empty {
-		empty, err = rd.empty(ctx, along, last)
-	}
-	if err != nil || empty {
-		return 0, false, err
-	}
-	low, high := day(0), last // rows from before 1970 end up in the first window
-	for {
-		below := low - 1
-		for low < high {
-			middle := low + (high-low)/2
-			empty, err := rd.empty(ctx, along, middle)
-			if err != nil {
-				return 0, false, err
-			}
-			if empty {
-				low, below = middle+1, middle
-			} else {
-				high = middle
-			}
+	low, high, until := day(0), last, last // rows from before 1970 end up in the first window
+	for n := 1; ; n++ {
+		empty := true
+		_, err := rd.glance(ctx, along(span{From: past, To: until}), 1, func(p client.Page) (enough bool) {
+			empty = empty && len(p.Rows) == 0 && p.Count <= 0 // one that counts rows and shows none proves nothing
+			return !empty
+		})
+		switch {
+		case err != nil:
+			return 0, false, err
+		case empty && until == last && n == 1:
+			continue
+		case empty && until == last:
+			return 0, false, nil
+		case known != past:
+			return known, true, nil
+		case empty:
+			low = until + 1
+		default:
+			high = until
 		}
-		if below != low-1 || below < 0 {
+		if low >= high {
 			return low, true, nil
 		}
-		empty, err := rd.empty(ctx, along, below)
-		if err != nil || empty {
-			return low, true, err
-		}
-		low, high = 0, below
+		until = low + (high-low)/2
 	}
-}
-
-// empty reports whether there is no row up to a day. An answer without rows that counts some proves nothing.
-func (rd *read) empty(ctx context.Context, along func(span) window, until day) (bool, error) {
-	some, counted, err := rd.anyRow(ctx, along(span{From: past, To: until}))
-	return !some && counted <= 0, err
 }

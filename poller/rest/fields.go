@@ -150,7 +150,7 @@ func (f *fields) blocked(gone []int, rows int) error {
 // ofAnyTime looks at the first rows of all. A page may be empty though more follow.
 func (f *fields) ofAnyTime(ctx context.Context, s *Source) (rows int, without []int, err error) {
 	all := window{updated: always, created: always}
-	for page, more := 0, true; more && page < mostCandidates; page++ {
+	for page, more := 0, true; more && page < mostGlances; page++ {
 		rows, without, more, err = missing(ctx, s, all.query(page, paging.PageSize))
 		if err != nil || rows > 0 {
 			return rows, without, err

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/rest/client"
 	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 )
@@ -34,7 +35,7 @@ func (s *Source) full(ctx context.Context, rd *read) error {
 	if err := s.everything(ctx, rd, createdOn, from); err != nil || rd.replan {
 		return err
 	}
-	return rd.finish(&poller.Done{Started: rd.req.Started, Complete: true})
+	return rd.finish(ctx, &poller.Done{Started: rd.req.Started, Complete: true})
 }
 
 // first returns the earliest day of the service, in any zone, that can have a row updated at or after From.
@@ -54,7 +55,7 @@ func (s *Source) lastPast() day { return dayOf(s.clock.Over().Add(-s.cfg.Overlap
 func (s *Source) everything(ctx context.Context, rd *read, along func(span) window, from day) error {
 	next, last := from, s.lastPast()
 	if from == past {
-		first, found, err := rd.earliest(ctx, along, last)
+		first, found, err := rd.earliest(ctx, along, last, past)
 		if err != nil {
 			return err
 		}
@@ -62,7 +63,7 @@ func (s *Source) everything(ctx context.Context, rd *read, along func(span) wind
 			next = last + 1
 		}
 	}
-	batch, unbounded := newBatchOfDays(), from == past
+	batch, unbounded := batchOfDays{days: 1}, from == past
 	for next <= last {
 		days := span{From: next, To: min(next+day(batch.days)-1, last)}
 		w := along(days)
@@ -74,19 +75,19 @@ func (s *Source) everything(ctx context.Context, rd *read, along func(span) wind
 		m := batch.machine(s.reader, rd.set(w, paging.Shrinking), days.Length(), false)
 		o, err := rd.pages(ctx, w, m, doing)
 		if err == nil && !rd.replan {
+			if batch.adapt(days.Length(), o, s.reader) {
+				continue
+			}
 			err = rd.checkEnd(ctx, w, &o)
 		}
 		if err != nil || rd.replan {
 			return err
 		}
-		if again := batch.adapt(days.Length(), o, s.reader); again {
-			continue
-		}
 		if !o.Whole {
-			return rd.incomplete(w, o)
+			return rd.incomplete(ctx, w, o)
 		}
 		unbounded, next = false, days.To+1
-		if err := rd.flushIfDue(); err != nil {
+		if err := rd.flushIfDue(ctx); err != nil {
 			return err
 		}
 	}
@@ -104,7 +105,7 @@ func (s *Source) complete(ctx context.Context, rd *read, w window, motion paging
 		err = rd.checkEnd(ctx, w, &o)
 	}
 	if err == nil && !rd.replan && !o.Whole {
-		err = rd.incomplete(w, o)
+		err = rd.incomplete(ctx, w, o)
 	}
 	return err
 }
@@ -139,7 +140,7 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 				return err
 			}
 			if !o.Whole {
-				return rd.incomplete(w, o)
+				return rd.incomplete(ctx, w, o)
 			}
 		}
 	}
@@ -150,13 +151,13 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 	}
 	empty := !rd.met
 	if empty { // as days are on which all rows were deleted
-		some, _, err := rd.anyRow(ctx, window{updated: always, created: always})
+		all := window{updated: always, created: always}
+		_, err := rd.glance(ctx, all, 1, func(p client.Page) bool { empty = len(p.Rows) == 0; return !empty })
 		if err != nil {
 			return err
 		}
-		empty = !some
 	}
-	return rd.finish(&poller.Done{Started: rd.req.Started, Complete: rd.req.Everywhere, Empty: empty})
+	return rd.finish(ctx, &poller.Done{Started: rd.req.Started, Complete: rd.req.Everywhere, Empty: empty})
 }
 
 // onItsDay returns the UTC day on which a row was created, or if that is not known, the day on which it was

@@ -55,7 +55,7 @@ func BenchmarkRowsOfUsersHashed(b *testing.B) {
 		src := NewSource(SourceConfig{Resource: set.Get("users"), Client: service, Dialect: unknown(),
 			Overlap: time.Minute,
 			Metrics: metrics.New(prometheus.NewRegistry()).Resource("users")})
-		reads = append(reads, &read{src: src, emit: func(poller.Batch) error { return nil },
+		reads = append(reads, &read{src: src, yield: func(poller.Batch, error) bool { return true },
 			fields: newFields(src.cfg.Resource, nil)})
 	}
 	var spent [2]int64

@@ -33,15 +33,22 @@ const (
 type read struct {
 	src *Source
 	req poller.Request
-	// emit hands a batch on. An error means that the caller has broken off.
-	emit func(poller.Batch) error
+	// yield hands a batch on. It returns false if the caller takes no more.
+	yield func(poller.Batch, error) bool
+	// handed is Settled of the batches that this Source.Read has handed on. Another plan reads rows again that it
+	// has settled, and so does a day that is read with its neighbors. The caller has forgotten them, and would
+	// publish them twice. So they are left out.
+	handed schemas.Instant
 
 	batch   poller.Batch // not handed on yet
 	bytes   int          // of it
 	oldest  time.Time    // when the oldest answer with its rows was made. Zero if it has none
 	flushed time.Time    // when the batch before was handed on
-	// settled is Settled of the next batch.
-	settled schemas.Instant
+	// settled is Settled of the next batch. earned becomes settled once the window after it was read, because days
+	// may be another zone's (see calendar). MinInstant if no day was closed.
+	settled, earned schemas.Instant
+	// delayed is the first reason why the resource settles no further.
+	delayed string
 
 	rows   []paging.Row // of the newest page; the memory is used again
 	fields fields
@@ -62,15 +69,15 @@ type read struct {
 	// spoiled is the first page without a row that could be published. good is set once a row could.
 	spoiled *poller.BlockedError
 	good    bool
-	// newest gets the rows of a cheap poll. Nil in any other read.
-	newest *cheapPoll
 }
 
 // set describes w to package paging.
 func (rd *read) set(w window, motion paging.Motion) paging.Set {
-	return paging.Set{Created: w.created, Motion: motion, Like: past, Began: int64(rd.src.clock.Service()),
-		Touching: rd.src.calendar.createdMidnight}
+	return paging.Set{Created: w.created, Motion: motion, Began: int64(rd.src.clock.Service())}
 }
+
+// delay notes a reason why the resource settles no further.
+func (rd *read) delay(why string) { rd.delayed = cmp.Or(rd.delayed, why) }
 
 // pages asks the service for the pages of w that m wants to see, and hands on their rows. doing, if not
 // empty, is the activity to show with the number of pages left.
@@ -108,7 +115,7 @@ func (rd *read) pages(
 		a.Doubt = cmp.Or(a.Doubt, rd.early(w, m.Motion(), p.Date))
 		m.Answer(a)
 		if len(rd.batch.Rows)+len(rd.batch.Rejects) >= maxBatchRows || rd.bytes >= maxBatchBytes {
-			if err := rd.flush(nil); err != nil {
+			if err := rd.flush(ctx, nil); err != nil {
 				return o, err
 			}
 		}
@@ -142,7 +149,6 @@ func (rd *read) checkEnd(ctx context.Context, w window, o *paging.Outcome) (err 
 	}
 	o.Why, err = rd.learnUpTo(ctx, w.toDate(), along(span{From: last, To: last + 1}))
 	o.Whole = o.Why == ""
-	o.Final = !o.Whole // fewer days would end no better
 	return err
 }
 
@@ -183,16 +189,7 @@ func (rd *read) answer(
 			rd.learn(dialect.UpdatedTo, schemas.Instant(row.Updated), w.updated)
 		}
 	}
-	if rd.replan = rd.replan || s.calendar.check(&a, w.updated, s.cfg.Log); rd.replan {
-		return a, nil
-	}
-	for _, row := range a.Rows {
-		if rd.newest != nil {
-			rd.newest.see(row, s.open.reach)
-		} else {
-			s.judgeOrder(row)
-		}
-	}
+	rd.replan = rd.replan || s.calendar.check(&a, w.updated, s.cfg.Log)
 	return a, nil
 }
 
@@ -204,40 +201,39 @@ func cached(age time.Duration) string {
 	if age == 0 {
 		return ""
 	}
-	unit := time.Second
-	for _, u := range []time.Duration{10 * time.Second, time.Minute, time.Hour, 24 * time.Hour} {
-		if age >= u { // rounded: a text that changed with every answer would say something new each time
-			unit = u
-		}
-	}
-	return fmt.Sprintf("answers are out of a cache, %s old and more, though storestream asks for fresh ones "+
-		"(Cache-Control: no-cache). Have the proxy before the service let such requests through, or set "+
-		"store.base_url to the service itself", age.Truncate(unit))
+	return "answers are out of a cache, though storestream asks for fresh ones (Cache-Control: no-cache). Have the " +
+		"proxy before the service let such requests through, or set store.base_url to the service itself"
 }
 
-// anyRow reports whether w has a row, and how many the service counts, -1 if it does not. It publishes
-// nothing. A service may say of a page without rows that more follow: of some pages, or of every page. So an
-// answer without rows that counts some proves nothing.
-func (rd *read) anyRow(ctx context.Context, w window) (some bool, counted int, err error) {
-	const mostEmpty = 4
-	counted = -1
-	for page := range mostEmpty {
-		p, err := rd.src.endpoint.Page(ctx, rd.src.calendar.query(w, page, 1))
-		rd.src.endpoint.Release()
-		rd.src.reader.LearnCount(p.Count, 1)
-		none := page > 0 && client.Refusal(err) != nil // it refuses the number of the page
-		if err != nil && !none {
-			return false, -1, refused(err)
+// mostGlances is how many pages are searched for a row that makes a difference.
+const mostGlances = 10
+
+// glance looks at the first pages of w, of so many rows, until one is enough. It hands no row on, so it may ask
+// for anything. A service may say of a page without rows that more follow: of some pages, or of every page.
+// doubt, if not empty, says why the answers prove nothing.
+func (rd *read) glance(
+	ctx context.Context, w window, size int, enough func(client.Page) bool,
+) (doubt string, err error) {
+	s, rows := rd.src, 0
+	defer s.endpoint.Release()
+	for page := range mostGlances {
+		p, err := s.endpoint.Page(ctx, s.calendar.query(w, page, size))
+		if page > 0 && client.Refusal(err) != nil { // it refuses the number of the page
+			return doubt, nil
 		}
-		if !none {
-			counted = max(counted, p.Count)
+		if err != nil {
+			return "", refused(err)
 		}
-		if none || len(p.Rows) > 0 || !p.More || rd.src.reader.NoEnd() {
-			return len(p.Rows) > 0, counted, nil
+		s.reader.LearnCount(p.Count, max(size, len(p.Rows)))
+		rows += len(p.Rows)
+		if doubt = cmp.Or(doubt, cached(p.Age)); enough(p) || !p.More || s.reader.NoEnd() && len(p.Rows) == 0 {
+			return doubt, nil
 		}
 	}
-	rd.src.reader.LearnNoEnd()
-	return false, counted, nil
+	if rows == 0 {
+		s.reader.LearnNoEnd()
+	}
+	return doubt, nil
 }
 
 // refused returns err as one that blocks the resource, if it is the service's refusal of a request.
@@ -258,7 +254,7 @@ func refused(err error) error {
 func (rd *read) parse(a *paging.Answer, rows [][]byte, asked span, withCreated bool) {
 	b := &rd.batch
 	parser := rd.src.parser
-	good, bad := len(b.Rows), len(b.Rejects)
+	bad := len(b.Rejects)
 	a.Rows = rd.rows[:0]
 	rd.met = rd.met || len(rows) > 0
 	for _, raw := range rows {
@@ -267,8 +263,11 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, asked span, withCreated b
 		if reject == nil {
 			delete(rd.sought, rec.ID)
 			row.ID, row.Updated = uint64(rec.ID), int64(rec.UpdatedAt)
-			b.Rows = append(b.Rows, rec)
-			rd.bytes += len(rec.Value)
+			rd.good = true
+			if rec.UpdatedAt >= rd.handed {
+				b.Rows = append(b.Rows, rec)
+				rd.bytes += len(rec.Value)
+			}
 		} else {
 			row.ID, row.Updated = uint64(reject.ID), int64(reject.UpdatedAt)
 			if reject.UpdatedAt == schemas.MinInstant {
@@ -299,8 +298,7 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, asked span, withCreated b
 		rd.src.cfg.Log.Info("the service sends a field that the schema does not know: it is ignored",
 			zap.String("field", name))
 	}
-	rd.good = rd.good || len(b.Rows) > good
-	if n := len(b.Rejects) - bad; n >= suspectRows && len(b.Rows) == good {
+	if n := len(b.Rejects) - bad; n >= suspectRows && n == len(rows) {
 		first := b.Rejects[bad]
 		a.Doubt = "no row of a page can be published"
 		if rd.spoiled == nil {
@@ -314,7 +312,7 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, asked span, withCreated b
 }
 
 // flush hands the batch on. A pass that took its rows out of a cache does not count for lag.
-func (rd *read) flush(done *poller.Done) error {
+func (rd *read) flush(ctx context.Context, done *poller.Done) error {
 	if done != nil && rd.req.Kind == poller.Pass {
 		done.Fields = rd.fields.names()
 		if rd.old != "" {
@@ -331,24 +329,27 @@ func (rd *read) flush(done *poller.Done) error {
 	if len(b.Rows) >= maxBatchRows { // as many will come, and growing to it would copy them five times
 		rd.batch.Rows = make([]schemas.Record, 0, maxBatchRows+paging.PageSize)
 	}
-	rd.flushed = time.Now()
-	return rd.emit(b)
+	rd.flushed, rd.handed = time.Now(), max(rd.handed, b.Settled)
+	if !rd.yield(b, nil) {
+		return errBrokenOff
+	}
+	return context.Cause(ctx) // a batch handed over while the caller stops may be dropped
 }
 
 // flushIfDue hands the batch on if it has waited long enough.
-func (rd *read) flushIfDue() error {
+func (rd *read) flushIfDue(ctx context.Context) error {
 	if time.Since(rd.flushed) < rd.src.linger {
 		return nil
 	}
-	return rd.flush(nil)
+	return rd.flush(ctx, nil)
 }
 
 // finish hands on the last batch, with done, and returns the error that the read ends with.
-func (rd *read) finish(done *poller.Done) error {
+func (rd *read) finish(ctx context.Context, done *poller.Done) error {
 	if rd.spoiled == nil {
-		return rd.flush(done)
+		return rd.flush(ctx, done)
 	}
-	if err := rd.flush(nil); err != nil {
+	if err := rd.flush(ctx, nil); err != nil {
 		return err
 	}
 	rd.spoiled.Publishes = rd.good
@@ -357,8 +358,8 @@ func (rd *read) finish(done *poller.Done) error {
 
 // incomplete hands on the rows of w, and returns the error of a read that has no other way to report that
 // these are not all.
-func (rd *read) incomplete(w window, o paging.Outcome) error {
-	if err := rd.finish(nil); err != nil {
+func (rd *read) incomplete(ctx context.Context, w window, o paging.Outcome) error {
+	if err := rd.finish(ctx, nil); err != nil {
 		return err
 	}
 	return fmt.Errorf("%s could not be read completely: %s", w, o.Why)

@@ -141,7 +141,7 @@ func converge(t *testing.T, fake *storefake.Fake, res *schemas.Resource, n int, 
 	}
 	complete := false
 	for i := 0; i < 3 && !complete; i++ {
-		clear(f.src.days.notClosed)
+		clear(f.src.days)
 		f.src.open.nextRepeatedRead = time.Time{}
 		if complete, err = f.poll(t, true); err != nil {
 			t.Fatal(err)

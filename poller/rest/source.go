@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/storestream/storestream/internal/metrics"
@@ -51,8 +50,6 @@ type Source struct {
 	firstPage int         // the service's number of page 0. -1 if unknown
 	batches   batchOfDays // of past days
 	earliest  day         // before it there was no row. past if unknown
-	unsorted  time.Time   // until then the service's order is not used (see judgeOrder)
-	noEndSaid bool        // the log has said that pages do not end
 
 	// Results of earlier reads.
 	from schemas.Instant // From of the last pass
@@ -78,7 +75,7 @@ func NewSource(cfg SourceConfig) *Source {
 		cfg: cfg, endpoint: cfg.Client.Endpoint(cfg.Resource.Path, count), clock: clock,
 		parser: schemas.NewRowParser(cfg.Resource), linger: flushEvery,
 		calendar: calendar{clock: clock, overlap: cfg.Overlap, dialect: cfg.Dialect, begun: past}, firstPage: -1,
-		batches: newBatchOfDays(), earliest: past, days: newDays(),
+		batches: batchOfDays{days: 1}, earliest: past, days: days{},
 		reader: paging.NewReader(cfg.Dialect.Counts()),
 	}
 	s.forget()
@@ -88,15 +85,13 @@ func NewSource(cfg SourceConfig) *Source {
 // forget drops the results of earlier reads. The days that are not closed stay so.
 func (s *Source) forget() {
 	s.from, s.open = schemas.MinInstant, openWindow{}
-	clear(s.days.closed)
+	s.days.forgetClosed()
 }
 
 // Read implements poller.Source. It makes a plan and reads by it. If the service turns out to cut days
 // otherwise than the plan assumes, it makes another one.
 func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Batch, error] {
 	return func(yield func(poller.Batch, error) bool) {
-		ctx, stop := context.WithCancelCause(ctx)
-		defer stop(nil)
 		defer s.cfg.Doing("")
 		if r.Kind == poller.Pass {
 			if r.From < s.from { // a replay: everything from there on is to be read again
@@ -104,25 +99,14 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 			}
 			s.from = r.From
 		}
-		brokenOff := false
-		settled := schemas.MinInstant // by this Read, so far
-		emit := func(b poller.Batch) error {
-			// Another plan reads rows again that this Read has settled, and so does a day that is read with its
-			// neighbors. The caller has forgotten them, and would publish them twice.
-			b.Rows = slices.DeleteFunc(b.Rows, func(row schemas.Record) bool { return row.UpdatedAt < settled })
-			settled = max(settled, b.Settled)
-			if brokenOff = !yield(b, nil); brokenOff {
-				stop(errBrokenOff)
-			}
-			return context.Cause(ctx) // a batch handed over while the caller stops may be dropped
-		}
+		handed := schemas.MinInstant
 		for range mostPlans {
 			if s.calendar.adopt() {
 				s.forget()
 			}
 			s.parser.Missing(nil) // of the page that showed the plan before to be wrong
-			rd := &read{src: s, req: r, emit: emit, flushed: time.Now(), settled: schemas.MinInstant,
-				fields: newFields(s.cfg.Resource, r.Fields)}
+			rd := &read{src: s, req: r, yield: yield, handed: handed, flushed: time.Now(),
+				settled: schemas.MinInstant, earned: schemas.MinInstant, fields: newFields(s.cfg.Resource, r.Fields)}
 			err := s.hearClock(ctx, rd)
 			switch {
 			case err != nil:
@@ -133,15 +117,15 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 			default:
 				err = s.pass(ctx, rd)
 			}
-			s.reportNoEnd()
 			if rd.replan && err == nil {
 				s.forget() // its last batch is dropped, also if another source has withdrawn the new value
+				handed = rd.handed
 				continue
 			}
 			if err != nil {
 				s.forget() // the rows may not be published: the caller drops the batch in hand when it stops
 			}
-			if err != nil && !brokenOff {
+			if err != nil && !errors.Is(err, errBrokenOff) {
 				yield(poller.Batch{}, err)
 			}
 			return
@@ -152,7 +136,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 	}
 }
 
-// errBrokenOff is the cause with which a read ends whose caller takes no more batches.
+// errBrokenOff ends a read whose caller takes no more batches.
 var errBrokenOff = errors.New("the caller takes no more batches")
 
 // mostPlans is how many plans one read may make. It makes another one if an answer shows how the service cuts
@@ -166,16 +150,6 @@ func (s *Source) hearClock(ctx context.Context, rd *read) error {
 		return nil
 	}
 	today := dayOf(schemas.InstantOf(s.clock.Now()))
-	_, _, err := rd.anyRow(ctx, window{updated: span{From: today, To: future}, created: always})
+	_, err := rd.glance(ctx, updatedOn(span{From: today, To: future}), 1, func(client.Page) bool { return true })
 	return err
-}
-
-// reportNoEnd logs once that the service does not say where its pages end.
-func (s *Source) reportNoEnd() {
-	if s.noEndSaid || !s.reader.NoEnd() {
-		return
-	}
-	s.noEndSaid = true
-	s.cfg.Log.Warn("the service says for ever that more pages follow, also behind the last row: from now on " +
-		"two empty pages are the end, and a day is closed only if meta.count shows that all of it was read")
 }

@@ -23,12 +23,8 @@ func (w window) toDate() *dialect.Property {
 	return dialect.UpdatedTo
 }
 
-const (
-	// mostCandidates is how many pages are searched for a row that makes a difference.
-	mostCandidates = 10
-	// upToRounds is how often it has to show that days are not whole.
-	upToRounds = 2
-)
+// upToRounds is how often it has to show that days are not whole.
+const upToRounds = 2
 
 // shown returns the proof of this read for to.
 func (rd *read) shown(to *dialect.Property) *dialect.ToDate {
@@ -61,6 +57,10 @@ func (rd *read) learn(to *dialect.Property, at schemas.Instant, asked span) {
 // w makes a difference.
 func (rd *read) learnUpTo(ctx context.Context, to *dialect.Property, w window) (why string, err error) {
 	proof := rd.shown(to)
+	along := updatedOn
+	if to == dialect.CreatedTo {
+		along = createdOn
+	}
 	var missed schemas.Instant
 	for rounds := 0; rounds < upToRounds; {
 		if rd.src.calendar.midnight(to) || proof.Whole {
@@ -72,7 +72,16 @@ func (rd *read) learnUpTo(ctx context.Context, to *dialect.Property, w window) (
 		}
 		d := dayOf(at)
 		for _, alone := range []day{d, d - 1, d + 1} { // in another zone it may be on its neighbor
-			if why, err := rd.askAlone(ctx, to, alone); why != "" || err != nil {
+			// A few pages of it will do: if days of which all these rows have one time are taken for midnights, that
+			// does no harm. Asked for with the day after they show rows of that, and are read as in another zone.
+			asked := span{From: alone, To: alone}
+			why, err := rd.times(ctx, to, along(asked), func(at schemas.Instant) (enough bool) {
+				if proof.MetAlone(at); proof.Whole {
+					rd.src.cfg.Dialect.Prove(to, dialect.Whole, rowAmong(at, asked))
+				}
+				return proof.Whole
+			})
+			if why != "" || err != nil {
 				return why, err
 			}
 		}
@@ -95,34 +104,6 @@ func (rd *read) learnUpTo(ctx context.Context, to *dialect.Property, w window) (
 	return "", nil
 }
 
-// askAlone looks at the rows of one day. It does so on a few pages: if days of which all these rows have one
-// time are taken for midnights, that does no harm. Asked for with the day after they show rows of that, and
-// are read as in another zone.
-func (rd *read) askAlone(ctx context.Context, to *dialect.Property, d day) (why string, err error) {
-	asked := span{From: d, To: d}
-	alone := updatedOn(asked)
-	if to == dialect.CreatedTo {
-		alone = createdOn(asked)
-	}
-	proof := rd.shown(to)
-	for page := range mostCandidates {
-		times, more, why, err := rd.times(ctx, to, alone, page)
-		if why != "" || err != nil {
-			return why, err
-		}
-		for _, at := range times {
-			if proof.MetAlone(at); proof.Whole {
-				rd.src.cfg.Dialect.Prove(to, dialect.Whole, rowAmong(at, asked))
-				return "", nil
-			}
-		}
-		if !more {
-			return "", nil
-		}
-	}
-	return "", nil
-}
-
 // candidate is the time of a row of w, on day d (past: on any), that can decide: by preference it is at no
 // zone's midnight. It is older than the overlap, so that its row is on all pages on which it will be.
 // MinInstant: there is none.
@@ -131,51 +112,32 @@ func (rd *read) candidate(
 ) (found schemas.Instant, why string, err error) {
 	found = schemas.MinInstant
 	until := rd.src.clock.Service().Add(-rd.src.cfg.Overlap)
-	for page := range mostCandidates {
-		times, more, why, err := rd.times(ctx, to, w, page)
-		if why != "" || err != nil {
-			return schemas.MinInstant, why, err
+	why, err = rd.times(ctx, to, w, func(at schemas.Instant) (enough bool) {
+		if at >= 0 && at < until && (d == past || dayOf(at) == d) && rd.shown(to).Decides(at) {
+			found = at
 		}
-		for _, at := range times {
-			switch {
-			case at < 0 || at >= until || d != past && dayOf(at) != d || !rd.shown(to).Decides(at):
-			case at%dialect.Quarter != 0:
-				return at, "", nil
-			default:
-				found = at
-			}
-		}
-		if found != schemas.MinInstant || !more {
-			return found, "", nil
-		}
-	}
-	return found, "", nil
+		return found != schemas.MinInstant && found%dialect.Quarter != 0
+	})
+	return found, why, err
 }
 
-// times are those that to goes by, of the rows on a page of w. why: the answer proves nothing.
+// times gives take the times that to goes by, of the rows on the first pages of w, until one is enough. why,
+// if not empty, says why the answers prove nothing.
 func (rd *read) times(
-	ctx context.Context, to *dialect.Property, w window, page int,
-) (times []schemas.Instant, more bool, why string, err error) {
-	p, err := rd.src.endpoint.Page(ctx, rd.src.calendar.query(w, page, paging.PageSize))
-	defer rd.src.endpoint.Release()
-	switch {
-	case page > 0 && client.Refusal(err) != nil: // it refuses the number of the page
-		return nil, false, "", nil
-	case err != nil:
-		return nil, false, "", refused(err)
-	case p.Age > 0:
-		return nil, false, cached(p.Age), nil
-	}
-	for _, raw := range p.Rows {
-		rec, reject := rd.src.parser.Parse(raw)
-		at, ok := rec.UpdatedAt, reject == nil
-		if to == dialect.CreatedTo {
-			at, ok = rd.src.parser.CreatedAt(raw)
+	ctx context.Context, to *dialect.Property, w window, take func(schemas.Instant) (enough bool),
+) (why string, err error) {
+	defer rd.src.parser.Missing(nil)
+	return rd.glance(ctx, w, paging.PageSize, func(p client.Page) bool {
+		for _, raw := range p.Rows {
+			rec, reject := rd.src.parser.Parse(raw)
+			at, ok := rec.UpdatedAt, reject == nil
+			if to == dialect.CreatedTo {
+				at, ok = rd.src.parser.CreatedAt(raw)
+			}
+			if p.Age > 0 || ok && take(at) {
+				return true
+			}
 		}
-		if ok {
-			times = append(times, at)
-		}
-	}
-	rd.src.parser.Missing(nil)
-	return times, p.More, "", nil
+		return false
+	})
 }

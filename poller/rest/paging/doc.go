@@ -117,8 +117,7 @@
 // first again. Ten such pages in a row are taken for the end of the rows, and from then on two
 // (Reader.NoEnd): so rows are published as they are met. A set may be taken for whole by counting alone, with
 // n from an exact total that was said before the first row of a backward pass. k empty pages prove nothing,
-// for an empty page in the middle looks the same. If the service does not count, no set is whole, and smaller
-// ones would not be either (Outcome.Final).
+// for an empty page in the middle looks the same. If the service does not count, no set is whole.
 //
 // Direction. If the relative order holds while we read, a backward pass over a shrinking set misses no row
 // that stayed. The place of such a row only goes down. Had the pass missed it, the row would have been below

@@ -98,57 +98,40 @@ func (m *Machine) count(guess, limit int) Outcome {
 	case o.Rows == p.atMost():
 		o.Whole = p.last == 0 || p.ofOneSet(o.Rows)
 	case r.noEnd:
-		m.learnTotal(p)
-		if o.Whole = p.doubt == "" && p.counted(); !r.total {
-			o.Final, o.Why = true, p.complaint(o.Rows)
-		}
+		o.Whole = p.counted()
 	}
 	return o
 }
 
 // read reads the set in as many parts and passes as it takes.
 func (m *Machine) read() Outcome {
-	r, set := m.r, &m.set
-	todo, expected := []Span{set.Created}, -1
-	planned := r.cuts.of(set.Created, set.Like)
-	if len(planned) > 1 && !r.undated && (r.total || set.Motion == Growing) {
-		todo, expected = planned, 0
-	}
-	if set.Motion == Shrinking && expected == 0 {
-		rows, doubt := m.countOf(set.Created)
-		if doubt != "" {
-			return Outcome{Why: doubt}
+	todo, total := []Span{m.set.Created}, Outcome{Whole: true}
+	for n := 1; len(todo) > 0; n++ {
+		if n > maxParts {
+			return Outcome{Why: fmt.Sprintf("it falls into too many parts (more than %d)", maxParts)}
 		}
-		expected = rows
+		o, parts := m.part(todo[0], true)
+		todo = append(parts, todo[1:]...)
+		total.Requests += o.Requests
+		total.Paged = total.Paged || o.Paged || len(parts) > 0
+		if len(parts) > 0 {
+			continue
+		}
+		total.Rows += o.Rows
+		if !o.Whole && total.Whole {
+			total.Whole, total.Why = false, o.Why
+		}
+		if len(todo) == 0 && n > 1 && total.Whole && m.set.Created == Always && m.r.total && !m.noneUndated() {
+			again, _ := m.part(m.set.Created, false)
+			again.Requests += total.Requests
+			return again
+		}
 	}
-	total := m.parts(todo, &expected)
-	if !total.Whole || expected < 0 || set.Created != Always || m.partsSuffice(expected, total.Rows) {
-		return total
-	}
-	o, _ := m.part(set.Created, false)
-	o.Requests += total.Requests
-	return o
+	return total
 }
 
-// partsSuffice reports whether the parts of the set, in which so many rows were met, make it up: whether no
-// row lacks a day of creation. before is how many rows a shrinking set had before the parts were read. If
-// rows have left since, fewer were met, too. Then it takes three counts.
-func (m *Machine) partsSuffice(before, met int) bool {
-	if !m.r.total {
-		return true // no fact can show it
-	}
-	if m.set.Motion == Growing { // rows come, so the number of rows now is the one that counts
-		rows, doubt := m.countOf(m.set.Created)
-		if doubt != "" {
-			return false
-		}
-		before = rows
-	}
-	return before <= met && !m.set.Touching || m.noneUndated()
-}
-
-// noneUndated reports whether every row of the set has a day of creation: the service counts as many rows
-// with any such day as in all, and none came or went meanwhile.
+// noneUndated reports whether every row of the set has a day of creation, so that the parts of the set make it
+// up: the service counts as many rows with any such day as in all, and none came or went meanwhile.
 func (m *Machine) noneUndated() bool {
 	var n [3]int
 	for range fewPasses {
@@ -166,41 +149,12 @@ func (m *Machine) noneUndated() bool {
 	return false
 }
 
-// parts reads todo, which make up the set. If the set turns out to need parts, expected becomes the number of
-// its rows, as far as the service counts them.
-func (m *Machine) parts(todo []Span, expected *int) Outcome {
-	total := Outcome{Whole: true}
-	var fit []part
-	for n := 0; len(todo) > 0; n++ {
-		created := todo[0]
-		todo = todo[1:]
-		if n >= maxParts {
-			return Outcome{Why: fmt.Sprintf("it falls into too many parts (more than %d)", maxParts)}
-		}
-		o, parts := m.part(created, true)
-		if len(parts) > 0 {
-			todo = append(parts, todo...)
-			total.Paged, total.Requests = true, total.Requests+o.Requests
-			if created == m.set.Created {
-				*expected = max(0, o.counted) // before the first of them
-			}
-			continue
-		}
-		fit = append(fit, part{created, o.Rows})
-		total.join(o)
-	}
-	total.Paged = total.Paged || len(fit) > 1
-	m.r.cuts.learn(fit, m.set.Like, m.r.Page())
-	return total
-}
-
 // part reads the part of the set that was created in a span, if it fits one page or cannot be cut. Otherwise
 // it returns the parts to read instead.
 //
 // It reads a part that does not fit to its end all the same. Only then does it know where its rows were
 // created, so that the parts fit, and the rows are published meanwhile. So a set of n rows takes some 2n/1000
-// requests the first time and n/800 from then on. To halve it blindly would take a full page at each level,
-// and learn nothing from it of the rest.
+// requests. To halve it blindly would take a full page at each level, and learn nothing from it of the rest.
 func (m *Machine) part(created Span, divisible bool) (Outcome, []Span) {
 	r := m.r
 	r.stale = true // the service may grant fewer rows by now, or more
@@ -209,8 +163,7 @@ func (m *Machine) part(created Span, divisible bool) (Outcome, []Span) {
 		p.known = map[Day]int{}
 	}
 	p.forward()
-	o := Outcome{Rows: p.met.len(), Requests: p.answers, Paged: !p.snapshot() && (p.last > 0 || !p.endless),
-		counted: p.greatest}
+	o := Outcome{Rows: p.met.len(), Requests: p.answers, Paged: !p.snapshot() && (p.last > 0 || !p.endless)}
 	most := maxPasses
 	switch {
 	case p.doubt != "" || p.cut:
@@ -225,18 +178,18 @@ func (m *Machine) part(created Span, divisible bool) (Outcome, []Span) {
 			return o, nil
 		}
 		if most = fewPasses; !r.total {
-			o.Final, o.Why = true, p.complaint(o.Rows)
+			o.Why = p.complaint(o.Rows)
 			return o, nil
 		}
 		again := m.repeat(p, most)
-		again.Paged, again.counted = o.Paged, o.counted
+		again.Paged = o.Paged
 		if o = again; o.Whole || !o.Paged {
 			return o, nil
 		}
 	}
-	parts := divide(created, p.known, r.Page())
-	if r.FirstPageNeverEnds() && o.Rows <= room(r.Page()) {
-		parts = nil // each would take several pages, and as many passes
+	var parts []Span
+	if !p.sound() || o.Rows > room(r.Page()) { // else parts would have as many pages: the first ones are short
+		parts = divide(created, p.known, r.Page())
 	}
 	switch {
 	case divisible && !r.undated && len(parts) > 1:
@@ -270,11 +223,10 @@ func (m *Machine) countOf(created Span) (rows int, doubt string) {
 // learnTotal finds out whether the service's count is that of all rows, as far as the part that p read shows
 // it.
 func (m *Machine) learnTotal(p *pass) {
-	if m.r.total || m.r.perPage || p.greatest < 1 {
+	if m.r.total || p.greatest < 1 {
 		return
 	}
-	rows, doubt := m.countOf(p.created)
-	m.r.perPage = rows == 1 && p.met.len() > 1
+	_, doubt := m.countOf(p.created)
 	p.doubt = cmp.Or(p.doubt, doubt)
 }
 

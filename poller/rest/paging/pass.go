@@ -3,6 +3,7 @@ package paging
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 )
 
 const (
@@ -34,15 +35,14 @@ type pass struct {
 	uneven bool
 	order  orderFinder
 	known  map[Day]int // how many rows were created on each day. Nil if that is not needed
-	// idlePages is how many answers in a row said that more follow, and were empty or repeated the rows of
-	// the first page or of the page before. The sums tell pages apart.
-	idlePages         int
-	firstSum, pageSum uint64
+	// idlePages is how many answers in a row said that more follow, and were empty or repeated the rows of a
+	// page before. seen has the sums of pages, which tell them apart.
+	idlePages int
+	seen      map[uint64]bool
 
 	// Of the pass itself, which in a backward one begins with the last page: before that it looked for it.
-	met    collection
-	rows   int // how many came, met before or not
-	before int // how many different rows were met maxIdle answers before idle looks
+	met  collection
+	rows int // how many came, met before or not
 	// alike is the count that each answer with rows gave, -1 if they differ or do not count.
 	alike int
 	// n is how many rows the service counted before it showed the first of met; -1: it did not.
@@ -61,7 +61,7 @@ type pass struct {
 
 func (m *Machine) newPass(created Span, size int) *pass {
 	return &pass{m: m, r: m.r, created: created, size: size,
-		count: -1, countBefore: -1, greatest: -1, n: -1, said: -1}
+		seen: map[uint64]bool{}, count: -1, countBefore: -1, greatest: -1, n: -1, said: -1}
 }
 
 // ask asks for a page and enters the answer.
@@ -84,7 +84,7 @@ func (p *pass) ask(page int) Answer {
 		a = p.get(page, p.size)
 		a.Count, a.Doubt = max(a.Count, first.Count), cmp.Or(a.Doubt, first.Doubt)
 	}
-	p.enter(page, a)
+	p.enter(a)
 	if a.isLast() && len(a.Rows) > 0 {
 		p.r.noEnd = false
 	}
@@ -145,12 +145,12 @@ func (p *pass) lookBehind(page int, a Answer) {
 }
 
 // enter takes what an answer shows into the sums of the pass.
-func (p *pass) enter(page int, a Answer) {
+func (p *pass) enter(a Answer) {
 	p.answers++
 	if a.Count >= 0 {
 		p.countBefore, p.count, p.greatest = p.count, a.Count, max(p.greatest, a.Count)
 	}
-	p.r.learn(page, p.size, a)
+	p.r.learn(p.size, a)
 	p.measure(a)
 	p.findIdle(a)
 	p.meet(a)
@@ -191,18 +191,10 @@ func (p *pass) findIdle(a Answer) {
 		mixed := (row.ID ^ row.ID>>29) * 0x9E3779B97F4A7C15
 		sum += mixed ^ mixed>>32
 	}
-	switch {
-	case a.More && (len(a.Rows) == 0 || p.answers > 1 && (sum == p.firstSum || sum == p.pageSum)):
-		p.idlePages++
-	default:
+	if p.idlePages++; !a.More || len(a.Rows) > 0 && !p.seen[sum] {
 		p.idlePages = 0
 	}
-	if p.answers == 1 {
-		p.firstSum = sum
-	}
-	if len(a.Rows) > 0 {
-		p.pageSum = sum
-	}
+	p.seen[sum] = true
 }
 
 func (p *pass) meet(a Answer) {
@@ -259,23 +251,13 @@ func (p *pass) forward() {
 	}
 }
 
-// idle reports whether the last answers brought only rows that the pass had met. If pages come again in
-// another way than one at a time, idle looks for that at ever longer intervals, because it has to sort the
-// rows met.
+// idle reports whether the last answers brought only pages that the pass had met.
 func (p *pass) idle() bool {
-	powerOfTwo := func(n int) bool { return n&(n-1) == 0 }
 	most := maxIdle
 	if p.r.noEnd {
 		most = knownIdle
 	}
-	switch {
-	case p.idlePages >= most:
-		p.endless = true
-	case powerOfTwo(p.answers + maxIdle):
-		p.before = p.met.len()
-	case p.answers > maxIdle && powerOfTwo(p.answers):
-		p.endless = p.met.len() == p.before
-	}
+	p.endless = p.idlePages >= most
 	p.r.noEnd = p.r.noEnd || p.endless
 	return p.endless
 }
@@ -421,15 +403,12 @@ func (p *pass) complaint(rows int) string {
 	case p.cut:
 		return fmt.Sprintf("it has more pages than one pass reads (%d)", maxPages)
 	case p.endless || p.r.noEnd:
-		why := fmt.Sprintf("the service says for ever that more pages follow (asked for %d, rows: %d)",
-			p.answers, rows)
-		switch {
-		case p.r.counts != ExactCounts:
-			return why + ", and store.dialect.count says that its count does not show how many there are"
-		case !p.r.total:
-			return why + ", and does not count them: nothing shows that these are all"
+		counted := "nothing"
+		if p.r.total {
+			counted = strconv.Itoa(max(p.n, p.count))
 		}
-		return fmt.Sprintf("%s, and counts %d", why, max(p.n, p.count))
+		return fmt.Sprintf("the service says for ever that more pages follow (asked for %d, rows: %d), and counts %s: "+
+			"only its count could show that these are all", p.answers, rows, counted)
 	case p.contradicted(p.rows):
 		return fmt.Sprintf("the service counts %d rows, and says that nothing follows page %d, after %d rows: ask "+
 			"those who run it whether it shows no more than these. If its count is only an estimate, set "+

@@ -11,9 +11,6 @@ const (
 	// fewPasses is how many passes in a row may have a contradicted end before the reading gives up. After one
 	// or two, a row may just have left between the count and the rows.
 	fewPasses = 3
-	// firstShortTimes is how many first pages in a row have to be short before all are taken to be. If one page
-	// in ten is short, that is wrong once in ten thousand times, and costs only requests.
-	firstShortTimes = 4
 	// maxParts bounds how often one set is cut.
 	maxParts = 20_000
 	// hiddenChance is how probable it may be that a row was missed, if only chance speaks for a set.
@@ -37,14 +34,9 @@ type Reader struct {
 	granted int
 	// short is set once a page that is not the last had fewer rows than the service says that it grants.
 	short bool
-	// firstShort is how many times in a row page 0 had fewer rows than that, and was not the last.
-	firstShort int
-	order      Order
-	cuts       cuts
+	order Order
 	// total is set once the service has counted more rows than it was asked for on a page. So it counts all.
 	total bool
-	// perPage is set once it has counted one row, of several, when one was asked for.
-	perPage bool
 	// undated is set once a row had no day of creation. Then parts do not make up a set.
 	undated bool
 	// noEnd is set while the service never says that no more pages follow.
@@ -92,10 +84,6 @@ func (r *Reader) LearnCount(count, size int) {
 // CountsAll reports whether the service is known to count all rows of a set.
 func (r *Reader) CountsAll() bool { return r.total }
 
-// FirstPageNeverEnds reports whether sets of any size seem to take several pages: page 0 is short or empty,
-// and more follow. Then to read less at once saves no passes.
-func (r *Reader) FirstPageNeverEnds() bool { return r.firstShort >= firstShortTimes }
-
 // Page returns how many rows a full page has.
 func (r *Reader) Page() int { return r.page(r.size) }
 
@@ -112,20 +100,12 @@ func (r *Reader) page(size int) int {
 	return size
 }
 
-// learn takes the answer to the question for a page of so many rows.
-func (r *Reader) learn(page, size int, a Answer) {
+// learn takes the answer to a question for a page of so many rows.
+func (r *Reader) learn(size int, a Answer) {
 	if size == r.size {
 		r.granted = a.Size
 	}
-	short := a.More && len(a.Rows) < min(a.Size, size)
-	r.short = r.short || short
-	switch {
-	case page > 0 || size != r.size:
-	case short:
-		r.firstShort++
-	default:
-		r.firstShort = 0
-	}
+	r.short = r.short || a.More && len(a.Rows) < min(a.Size, size)
 	if a.More && size == r.size {
 		if r.stale {
 			r.full, r.stale = 0, false

@@ -18,13 +18,8 @@ type Set struct {
 	// Created is when the rows of the set were created. A set that does not fit a page is cut along it.
 	Created Span
 	Motion  Motion
-	// Like is the day whose rows the set has: cuts that suit one day often suit the next. Past means that it is
-	// like no other.
-	Like Day
 	// Once limits the reading to one pass, even if that does not show that the pass met every row.
 	Once bool
-	// Touching is set if rows that were created at the end of a part are in the next one, too.
-	Touching bool
 	// Began is the time at which the reading begins, in the unit of Row.Updated, by the clock that stamps rows.
 	// Of a growing set, rows that were updated since are left out when passes are compared.
 	Began int64
@@ -95,8 +90,6 @@ type Outcome struct {
 	// Whole is set if every row that stayed in the set throughout was read. If not, Why says why, for people.
 	Whole bool
 	Why   string
-	// Final is set if it is not whole for a reason that a smaller set would have as well.
-	Final bool
 	// Rows is how many different rows were met, Requests how many answers it took.
 	Rows, Requests int
 	// Paged is set if the set did not fit one page.
@@ -105,15 +98,4 @@ type Outcome struct {
 	Passes int
 	// Last is the number of the last page, if Newest looked for it.
 	Last int
-
-	counted int // the most that the service counted during a forward pass. -1 if it did not count
-}
-
-func (o *Outcome) join(part Outcome) {
-	o.Rows += part.Rows
-	o.Requests += part.Requests
-	o.Paged = o.Paged || part.Paged
-	if !part.Whole && o.Whole {
-		o.Whole, o.Why, o.Final = false, part.Why, part.Final
-	}
 }

@@ -194,7 +194,7 @@ func (s *shelf) replicas() {
 
 // set is the day before the clock's for a shrinking shelf, and everything since that day for a growing one.
 func (s *shelf) set() Set {
-	return Set{Created: Always, Motion: s.motion, Like: 99, Began: s.clock}
+	return Set{Created: Always, Motion: s.motion, Began: s.clock}
 }
 
 // change does what may happen to the rows between two answers.

@@ -5,47 +5,6 @@ import (
 	"slices"
 )
 
-// cuts is where sets had to be cut, in days relative to the day that each is like. A shop's days look alike:
-// of today's rows so many were created today, so many yesterday. So the next day is cut from the start where
-// this one had to be, and a day that was read while it was today is closed without finding its parts again.
-type cuts []Day
-
-// of returns the parts of created for a set that is like a day.
-func (c cuts) of(created Span, like Day) []Span {
-	if like == Past {
-		return []Span{created}
-	}
-	ends := make([]Day, len(c))
-	for i, e := range c {
-		ends[i] = like + e
-	}
-	return created.split(ends)
-}
-
-// part is a span of created days and the rows that a set has in it.
-type part struct {
-	Span
-	rows int
-}
-
-// learn keeps the cuts between parts, leaving out those between neighbors that have room in one page
-// together.
-func (c *cuts) learn(parts []part, like Day, page int) {
-	if like == Past {
-		return
-	}
-	ends, fill := (*c)[:0:0], 0
-	for i, p := range parts {
-		// Not as full as divide makes them, or they would be cut again at once.
-		if i > 0 && fill+p.rows > room(page)*3/4 {
-			ends = append(ends, parts[i-1].To-like)
-			fill = 0
-		}
-		fill += p.rows
-	}
-	*c = ends
-}
-
 // room is how much of a page a planned part fills: rows come between the plan and the reading.
 func room(page int) int { return max(1, page*8/10) }
 
