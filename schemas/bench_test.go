@@ -81,7 +81,7 @@ func BenchmarkMoney(b *testing.B) {
 			raw := binaryOf(b, pgtype.NumericOID, text)
 			b.ReportAllocs()
 			for b.Loop() {
-				d, _ := columnDecimal(oidNumeric, raw, 38, 18, false)
+				d, _ := columnDecimal(pgtype.NumericOID, raw, 38, 18, false)
 				_ = d.appendBytes(buf[:0])
 			}
 		})

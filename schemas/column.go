@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // Column is one column of a PostgreSQL result: its name and the OID of its type.
@@ -12,43 +14,21 @@ type Column struct {
 	OID  uint32
 }
 
-// The types that columns may have (src/include/catalog/pg_type.dat of PostgreSQL).
-const (
-	oidInt8        = 20
-	oidInt2        = 21
-	oidInt4        = 23
-	oidText        = 25
-	oidFloat4      = 700
-	oidFloat8      = 701
-	oidBPChar      = 1042
-	oidVarchar     = 1043
-	oidTimestamp   = 1114
-	oidTimestamptz = 1184
-	oidNumeric     = 1700
-	oidName        = 19
-
-	// firstUserOID is the first OID of types that users create. The binary form of an enum or of citext is its
-	// text.
-	firstUserOID = 16384
-)
+// firstUserOID is the first OID of types that users create. The binary form of an enum or of citext is its
+// text.
+const firstUserOID = 16384
 
 // IsText returns whether the column's values are texts of any length.
-func (c Column) IsText() bool { return c.OID == oidText || c.OID == oidVarchar || c.OID == oidBPChar }
+func (c Column) IsText() bool {
+	return c.OID == pgtype.TextOID || c.OID == pgtype.VarcharOID || c.OID == pgtype.BPCharOID
+}
 
 // IsUserType returns whether a user created the column's type. storestream does not know such types.
 func (c Column) IsUserType() bool { return c.OID >= firstUserOID }
 
-var typeNames = map[uint32]string{
-	oidInt8: "int8", oidInt2: "int2", oidInt4: "int4", oidText: "text", oidFloat4: "float4", oidFloat8: "float8",
-	oidBPChar: "char", oidVarchar: "varchar", oidTimestamp: "timestamp", oidTimestamptz: "timestamptz",
-	oidNumeric: "numeric", oidName: "name",
-	16: "bool", 17: "bytea", 114: "json", 790: "money", 1082: "date", 1083: "time", 1266: "timetz",
-	1186: "interval", 2950: "uuid", 3802: "jsonb",
-}
-
 func typeName(oid uint32) string {
-	if name, ok := typeNames[oid]; ok {
-		return name
+	if t, ok := pgtype.NewMap().TypeForOID(oid); ok {
+		return t.Name
 	}
 	return fmt.Sprintf("of OID %d", oid)
 }
@@ -64,12 +44,12 @@ func typeList(oids []uint32) string {
 var (
 	// numberTypes are the types of columns of numbers. If a data frame library loaded the table, integers come
 	// as float8 and times as text.
-	numberTypes = []uint32{oidInt2, oidInt4, oidInt8, oidNumeric, oidFloat4, oidFloat8,
-		oidText, oidVarchar, oidBPChar}
+	numberTypes = []uint32{pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.NumericOID, pgtype.Float4OID, pgtype.Float8OID,
+		pgtype.TextOID, pgtype.VarcharOID, pgtype.BPCharOID}
 
 	// The database compares and sorts by id and updated_at, so they cannot be text.
-	idTypes        = []uint32{oidInt2, oidInt4, oidInt8, oidNumeric}
-	updatedAtTypes = []uint32{oidTimestamp, oidTimestamptz}
+	idTypes        = []uint32{pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.NumericOID}
+	updatedAtTypes = []uint32{pgtype.TimestampOID, pgtype.TimestamptzOID}
 )
 
 // typesFor returns the column types that can hold r's field i.

@@ -2,12 +2,10 @@ package schemas
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -15,12 +13,9 @@ import (
 // ColumnDecoder turns rows of a PostgreSQL result in binary format into Records. It belongs to one goroutine
 // and to one description of the columns: after an ALTER TABLE you need a new one.
 type ColumnDecoder struct {
-	res    *Resource
+	encoder
 	cols   []Column
 	places []int // by field: its column, -1 for none
-	arena  arena
-
-	protect protector
 }
 
 // NewColumnDecoder checks that the columns can hold r's fields. id, created_at and updated_at must have
@@ -31,7 +26,7 @@ func NewColumnDecoder(r *Resource, cols []Column) (*ColumnDecoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ColumnDecoder{res: r, cols: slices.Clone(cols), places: places, protect: newProtector(r)}, nil
+	return &ColumnDecoder{encoder: encoder{res: r}, cols: slices.Clone(cols), places: places}, nil
 }
 
 // Decode encodes one row: a value for each column, nil for NULL. Either the Record is good, or the Reject is
@@ -40,11 +35,12 @@ func (d *ColumnDecoder) Decode(values [][]byte) (Record, *Reject) {
 	if len(values) != len(d.cols) {
 		return Record{}, &Reject{UpdatedAt: MinInstant, Row: []byte("{}"), Err: "expected a value for each column"}
 	}
-	size := d.res.room()
+	size := 0
 	for _, v := range values {
 		size += len(v)
 	}
-	b := appendHeader(d.arena.room(size))
+	d.reserve(size)
+	b := appendHeader(d.chunk)
 	for i, place := range d.places {
 		f, start := &d.res.Fields[i], len(b)
 		if place < 0 || values[place] == nil {
@@ -62,13 +58,11 @@ func (d *ColumnDecoder) Decode(values [][]byte) (Record, *Reject) {
 			return Record{}, d.reject(values, i)
 		}
 		if f.Policy != "" {
-			b = d.protect.apply(b, start, f)
+			b = d.protect(b, start, f)
 		}
 	}
-	value := d.arena.take(b)
-	id, _ := binary.Varint(value[HeaderSize:])
 	updatedAt, _ := readTimestamp(values[d.places[d.res.updatedAt]])
-	return Record{ID: id, UpdatedAt: updatedAt, Value: value}, nil
+	return d.record(b, updatedAt), nil
 }
 
 // reject returns the Reject of a row whose field i breaks the contract. The field has a column, because a
@@ -78,14 +72,8 @@ func (d *ColumnDecoder) reject(values [][]byte, i int) *Reject {
 	rej := d.newReject(values, make([]int, len(values)))
 	rej.Field, rej.Err = f.Name, "expected "+f.codec.expected+", found null"
 	if v := values[place]; v != nil {
-		rej.Err = fmt.Sprintf("expected %s, found a value of type %s that ", f.codec.expected,
+		rej.Err = fmt.Sprintf("expected %s, found a value of type %s that does not fit", f.codec.expected,
 			typeName(d.cols[place].OID))
-		switch isText := d.cols[place].IsText(); {
-		case isText && !utf8.Valid(v):
-			rej.Err += "is not UTF-8: a database with encoding SQL_ASCII takes any bytes"
-		default:
-			rej.Err += "does not fit"
-		}
 	}
 	return rej
 }
@@ -128,25 +116,22 @@ func (d *ColumnDecoder) newReject(values [][]byte, left []int) *Reject {
 	if size > longRow {
 		most = longValue
 	}
-	row := []byte{'{'}
+	rej.Row = []byte{'{'}
 	for i, v := range values {
-		field := slices.Index(d.places, i)
-		f := &d.res.Fields[field]
-		row = appendName(row, f)
+		field, value, parses := slices.Index(d.places, i), []byte("null"), true
+		var text []byte
 		switch {
 		case left[i] > 0 || len(v) > most:
-			row = fmt.Appendf(row, `"(%d bytes, left out)"`, max(left[i], len(v)))
-		case v == nil:
-			row = append(row, "null"...)
-		default:
-			text, parses := columnLegible(d.cols[i].OID, v), true
+			value = leftOut(max(left[i], len(v)))
+		case v != nil:
+			text = columnLegible(d.cols[i].OID, v)
 			if d.cols[i].IsText() { // PostgreSQL has parsed the values of other columns
-				_, parses = f.codec.fromText(nil, text)
+				_, parses = d.res.Fields[field].codec.fromText(nil, text)
 			}
-			value, _ := jsontext.AppendQuote(nil, text) // it replaces bytes that are not UTF-8
-			row = d.protect.appendShown(row, field, value, text, parses)
+			value, _ = jsontext.AppendQuote(nil, text) // it replaces bytes that are not UTF-8
 		}
+		rej.Row = d.show(rej.Row, field, value, text, parses)
 	}
-	rej.Row = append(row, '}')
+	rej.Row = append(rej.Row, '}')
 	return rej
 }

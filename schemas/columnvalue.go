@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // Values of columns are in PostgreSQL's binary format, and not NULL.
@@ -29,9 +31,9 @@ func columnInteger(v []byte) (int64, bool) {
 // columnLong reads a number as an integer of 64 bits.
 func columnLong(oid uint32, v []byte) (int64, bool) {
 	switch oid {
-	case oidInt2, oidInt4, oidInt8:
+	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID:
 		return columnInteger(v)
-	case oidNumeric:
+	case pgtype.NumericOID:
 		d, ok := columnDecimal(oid, v, 19, 0, false)
 		n, fits := d.long()
 		return n, ok && fits
@@ -43,7 +45,7 @@ func columnLong(oid uint32, v []byte) (int64, bool) {
 
 // columnDecimal reads a number as an unscaled decimal, as parseDecimal does.
 func columnDecimal(oid uint32, v []byte, precision, scale int, halfEven bool) (decimal, bool) {
-	if oid == oidNumeric {
+	if oid == pgtype.NumericOID {
 		if d, ok := shortNumeric(v, precision, scale); ok {
 			return d, true
 		}
@@ -58,15 +60,15 @@ func columnDecimal(oid uint32, v []byte, precision, scale int, halfEven bool) (d
 // service's JSON holds it: the same row gives the same bytes from either source.
 func columnText(buf []byte, oid uint32, v []byte) []byte {
 	switch {
-	case oid == oidNumeric:
+	case oid == pgtype.NumericOID:
 		return appendNumeric(buf, v)
-	case oid == oidFloat8 && len(v) == 8:
+	case oid == pgtype.Float8OID && len(v) == 8:
 		return strconv.AppendFloat(buf, math.Float64frombits(binary.BigEndian.Uint64(v)), 'e', -1, 64)
-	case oid == oidFloat4 && len(v) == 4:
+	case oid == pgtype.Float4OID && len(v) == 4:
 		return strconv.AppendFloat(buf, float64(math.Float32frombits(binary.BigEndian.Uint32(v))), 'e', -1, 32)
-	case oid == oidFloat8 || oid == oidFloat4:
+	case oid == pgtype.Float8OID || oid == pgtype.Float4OID:
 		return nil
-	case oid == oidInt2 || oid == oidInt4 || oid == oidInt8:
+	case oid == pgtype.Int2OID || oid == pgtype.Int4OID || oid == pgtype.Int8OID:
 		n, ok := columnInteger(v)
 		if !ok {
 			return nil
@@ -80,7 +82,7 @@ func columnText(buf []byte, oid uint32, v []byte) []byte {
 // columnLegible returns the value for a person to read. Bytes that are not well formed are shown like a bytea,
 // in hexadecimal.
 func columnLegible(oid uint32, v []byte) []byte {
-	if oid == oidTimestamp || oid == oidTimestamptz {
+	if oid == pgtype.TimestampOID || oid == pgtype.TimestamptzOID {
 		if t, ok := readTimestamp(v); ok {
 			return []byte(t.String())
 		}

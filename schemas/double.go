@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"strconv"
+
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // doubleCodec is the codec of doubles.
@@ -18,7 +20,7 @@ var doubleCodec = &codec{
 		return appendDouble(b, n), ok
 	},
 	fromColumn: func(b []byte, oid uint32, v []byte) ([]byte, bool) {
-		if oid == oidFloat8 && len(v) == 8 {
+		if oid == pgtype.Float8OID && len(v) == 8 {
 			n := math.Float64frombits(binary.BigEndian.Uint64(v))
 			return appendDouble(b, n), finite(n)
 		}

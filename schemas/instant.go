@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // Instant is a UTC instant in microseconds since 1970-01-01T00:00:00Z. The service's database keeps
@@ -82,14 +84,14 @@ var timeCodec = &codec{
 	kind:     "a timestamp",
 	avroType: `{"type":"long","logicalType":"timestamp-millis"}`,
 	expected: "a time in RFC 3339, without a leap second, between " + MinInstant.String() + " and " + MaxInstant.String(),
-	columns:  []uint32{oidTimestamp, oidTimestamptz, oidText, oidVarchar, oidBPChar},
+	columns:  []uint32{pgtype.TimestampOID, pgtype.TimestamptzOID, pgtype.TextOID, pgtype.VarcharOID, pgtype.BPCharOID},
 	fromText: func(b, text []byte) ([]byte, bool) {
 		t, ok := parseInstant(text)
 		return binary.AppendVarint(b, t.Millis()), ok
 	},
 	fromColumn: func(b []byte, oid uint32, v []byte) ([]byte, bool) {
 		t, ok := readTimestamp(v)
-		if oid != oidTimestamp && oid != oidTimestamptz {
+		if oid != pgtype.TimestampOID && oid != pgtype.TimestamptzOID {
 			t, ok = parseInstant(v)
 		}
 		return binary.AppendVarint(b, t.Millis()), ok

@@ -125,7 +125,7 @@ func TestEveryPriceKeepsItsCent(t *testing.T) {
 		text := fmt.Sprintf("%d.%02d", cents/100, cents%100)
 		want := javaBytes(big.NewInt(int64(cents)))
 		fromText, ok1 := parseDecimal([]byte(text), 38, 2, false)
-		fromFloat, ok2 := columnDecimal(oidFloat8, pgFloat8(float64(cents)/100), 38, 2, false)
+		fromFloat, ok2 := columnDecimal(pgtype.Float8OID, pgFloat8(float64(cents)/100), 38, 2, false)
 		if !ok1 || !ok2 || !bytes.Equal(fromText.appendBytes(nil)[1:], want) ||
 			!bytes.Equal(fromFloat.appendBytes(nil)[1:], want) {
 			t.Fatalf("%s: %v %x, %v %x, expected %x", text, ok1, fromText.appendBytes(nil), ok2,
@@ -219,7 +219,7 @@ func checkNumeric(t interface{ Fatalf(string, ...any) }, text string, precision,
 		t.Fatalf("%v", err)
 	}
 	a, ok1 := parseDecimal([]byte(text), precision, scale, halfEven)
-	b, ok2 := columnDecimal(oidNumeric, raw, precision, scale, halfEven)
+	b, ok2 := columnDecimal(pgtype.NumericOID, raw, precision, scale, halfEven)
 	if ok1 != ok2 || ok1 && !bytes.Equal(a.appendBytes(nil), b.appendBytes(nil)) {
 		t.Fatalf("%q as decimal(%d, %d), half-even %v: text %v %x, numeric %v %x", text, precision, scale, halfEven,
 			ok1, a.appendBytes(nil), ok2, b.appendBytes(nil))

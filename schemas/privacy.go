@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"hash"
 	"maps"
 	"slices"
 	"strings"
@@ -123,27 +122,8 @@ func (r *Resource) PolicyFingerprint() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// protector carries out the policies of one resource. It belongs to one goroutine.
-type protector struct {
-	res *Resource
-	mac hash.Hash // HMAC-SHA-256 under the resource's key, or nil before the first hash
-	sum [sha256.Size]byte
-}
-
-func newProtector(r *Resource) protector { return protector{res: r} }
-
-// hash returns the HMAC of text. It is valid until the next call.
-func (p *protector) hash(text []byte) []byte {
-	if p.mac == nil { // not before: without a key, Go panics in its mode fips140=only
-		p.mac = hmac.New(sha256.New, p.res.key)
-	}
-	p.mac.Reset()
-	_, _ = p.mac.Write(text) // never fails
-	return p.mac.Sum(p.sum[:0])
-}
-
-// apply replaces the value of f, which is encoded in b from start on, as its policy says.
-func (p *protector) apply(b []byte, start int, f *Field) []byte {
+// protect replaces the value of f, which is encoded in b from start on, as its policy says.
+func (e *encoder) protect(b []byte, start int, f *Field) []byte {
 	switch {
 	case f.Policy == PolicyDrop:
 		return append(b[:start], 0)
@@ -155,7 +135,7 @@ func (p *protector) apply(b []byte, start int, f *Field) []byte {
 	_, n := binary.Varint(b[start:])
 	text := b[start+n:]
 	if f.Policy == PolicyHash {
-		sum := p.hash(text) // before b is written over
+		sum := e.hash(text) // before b is written over
 		return appendHex(binary.AppendVarint(b[:start], hashDigits), sum)
 	}
 	// The masked text has as many characters and no more bytes, so it can overwrite the text. Its length may

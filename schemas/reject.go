@@ -1,10 +1,7 @@
 package schemas
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
-	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/go-json-experiment/json/jsontext"
@@ -37,84 +34,41 @@ type Reject struct {
 	Err string
 }
 
-// leftOut stands in place of an object or array.
-const leftOut = `"(left out)"`
+// leftOut returns the note that stands in place of a value of so many bytes.
+func leftOut(size int) []byte { return fmt.Appendf(nil, `"(%d bytes, left out)"`, size) }
 
-// rejectedRow returns the row that was scanned last as a Reject shows it, with its known fields in its order.
-func (p *RowParser) rejectedRow(raw []byte) []byte {
-	var fields []int
-	for i, s := range p.spans {
-		if s.end > 0 {
-			fields = append(fields, i)
-		}
+// show appends field i to a row as a Reject shows it. value is its JSON, and text its text. text is nil if value
+// is null or a note of ours. parses is set if value can be the field's own.
+func (e *encoder) show(row []byte, i int, value, text []byte, parses bool) []byte {
+	if len(row) > 1 {
+		row = append(row, ',')
 	}
-	slices.SortFunc(fields, func(a, b int) int { return cmp.Compare(p.spans[a].start, p.spans[b].start) })
-	dst := []byte{'{'}
-	for _, i := range fields {
-		f, value := &p.res.Fields[i], raw[p.spans[i].start:p.spans[i].end]
-		text := value
-		switch value[0] {
-		case '"':
-			text, _ = jsontext.AppendUnquote(nil, value)
-		case '{', '[': // no field is one, so no mark says whether its contents are personal
-			text = nil
-		}
-		_, parses := f.codec.fromText(nil, text)
-		dst = p.protect.appendShown(appendName(dst, f), i, value, text, parses)
-	}
-	return append(dst, '}')
-}
-
-// appendName appends the name of a member to an object.
-func appendName(dst []byte, f *Field) []byte {
-	if len(dst) > 1 {
-		dst = append(dst, ',')
-	}
-	return append(append(append(dst, '"'), f.Name...), `":`...)
-}
-
-// appendShown appends a value of field i as a Reject shows it. value is its JSON, and text its text, nil for
-// an array or object. parses is set if it can be the field's own.
-func (p *protector) appendShown(dst []byte, i int, value, text []byte, parses bool) []byte {
-	switch policy := p.rejectPolicy(i, parses); {
-	case policy == "" || string(value) == "null":
-		return append(dst, value...)
+	row = append(append(append(row, '"'), e.res.Fields[i].Name...), `":`...)
+	switch policy := e.rejectPolicy(i, parses); {
 	case policy == PolicyDrop:
-		return append(dst, "null"...)
-	case text == nil:
-		return append(dst, leftOut...)
-	case policy == PolicyHash && value[0] == '"' && utf8.Valid(value):
-		return fmt.Appendf(dst, `"%x"`, p.hash(text))
+		return append(row, "null"...)
+	case policy == "" || text == nil:
+		return append(row, value...)
+	case policy == PolicyHash && value[0] == '"':
+		return fmt.Appendf(row, `"%x"`, e.hash(text))
 	}
-	dst, _ = jsontext.AppendQuote(dst, appendMasked(nil, text))
-	return dst
+	row, _ = jsontext.AppendQuote(row, appendMasked(nil, text))
+	return row
 }
 
 // rejectPolicy returns the policy by which a Reject shows a value of field i. parses is set if the value can
 // be the field's own. fullRejects shows all personal values that have no policy.
-func (p *protector) rejectPolicy(i int, parses bool) Policy {
-	f := &p.res.Fields[i]
+func (e *encoder) rejectPolicy(i int, parses bool) Policy {
+	f := &e.res.Fields[i]
 	switch {
 	case f.Policy != "":
 		return f.Policy
-	case p.res.fullRejects && (parses || p.res.PolicyFingerprint() == ""):
+	case e.res.fullRejects && (parses || e.res.PolicyFingerprint() == ""):
 		return ""
-	case parses && !f.PII && (f.codec != textCodec || !p.res.protects()):
+	case parses && !f.PII && (f.codec != textCodec || !e.res.protects()):
 		return ""
 	}
 	return PolicyMask
-}
-
-// appendUnreadable appends a row of the service in which no fields can be told apart, as a Reject shows it.
-func (p *protector) appendUnreadable(dst, raw []byte, rej *Reject) []byte {
-	if p.res.fullRejects && p.res.PolicyFingerprint() == "" {
-		return append(dst, raw...)
-	}
-	dst = append(dst, '{')
-	if rej.HasID {
-		dst = fmt.Appendf(dst, `"id":%d,`, rej.ID)
-	}
-	return fmt.Appendf(dst, `"bytes":%d,"note":"not one well-formed JSON object: left out"}`, len(raw))
 }
 
 // RejectHash identifies a row that is too large to be published by the parts that a Reject may show. value is

@@ -85,10 +85,6 @@ func (r *Resource) PersonalFields() []string {
 	return names
 }
 
-// room returns the most bytes that a record can take beyond the size of the source's row: a header, and for
-// each field the branch of its union and a hash. Numbers and times take less than a hash.
-func (r *Resource) room() int { return HeaderSize + (1+hashSize)*len(r.Fields) }
-
 // protects reports whether any field is personal or has a policy.
 func (r *Resource) protects() bool {
 	return slices.ContainsFunc(r.Fields, func(f Field) bool { return f.PII || f.Policy != "" })

@@ -2,9 +2,9 @@ package schemas
 
 import (
 	"bytes"
-	"encoding/binary"
+	"cmp"
 	"regexp"
-	"unicode/utf8"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -20,9 +20,7 @@ import (
 // UTF-8, and rows that are not well-formed JSON. Fields that the schema does not know need only be
 // well-formed.
 type RowParser struct {
-	res     *Resource
-	arena   arena
-	protect protector
+	encoder
 	spans   []span // by field: its value in the row that was scanned last
 	scratch []byte // the text of a string with escapes
 
@@ -54,7 +52,7 @@ var fieldName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
 
 // NewRowParser returns a parser for rows of r.
 func NewRowParser(r *Resource) *RowParser {
-	return &RowParser{res: r, protect: newProtector(r), spans: make([]span, len(r.Fields)),
+	return &RowParser{encoder: encoder{res: r}, spans: make([]span, len(r.Fields)),
 		missing: make([]int, len(r.Fields)), met: map[string]bool{}}
 }
 
@@ -62,31 +60,28 @@ func NewRowParser(r *Resource) *RowParser {
 // is not. The caller may reuse raw afterwards.
 func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
 	if !p.scan(raw) {
-		rej := p.reject(raw)
-		rej.Row, rej.Err = p.protect.appendUnreadable(nil, raw, rej), "expected one well-formed JSON object"
-		return Record{}, rej
+		return Record{}, p.reject(raw, "", "expected one well-formed JSON object")
 	}
 	lacks := false
-	b := appendHeader(p.arena.room(len(raw) + p.res.room()))
+	p.reserve(len(raw))
+	b := appendHeader(p.chunk)
 	for i := range p.res.Fields {
 		f, start := &p.res.Fields[i], len(b)
 		var ok bool
 		switch at := &p.spans[i]; {
 		case !f.Nullable:
 			b, ok = f.codec.fromText(b, p.text(raw, i))
-		case at.end == 0 || raw[at.start] == 'n' && !at.twice:
+		case at.end == 0 || string(raw[at.start:at.end]) == "null" && !at.twice:
 			lacks = lacks || at.end == 0
 			b, ok = append(b, 0), true
 		default:
 			b, ok = f.codec.fromText(append(b, 2), p.text(raw, i))
 		}
 		if !ok {
-			rej := p.reject(raw)
-			rej.Row, rej.Field, rej.Err = p.rejectedRow(raw), f.Name, p.complaint(raw, i)
-			return Record{}, rej
+			return Record{}, p.reject(raw, f.Name, p.complaint(raw, i))
 		}
 		if f.Policy != "" {
-			b = p.protect.apply(b, start, f)
+			b = p.protect(b, start, f)
 		}
 	}
 	p.good++
@@ -95,57 +90,39 @@ func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
 			p.missing[i]++
 		}
 	}
-	value := p.arena.take(b)
-	id, _ := binary.Varint(value[HeaderSize:])
 	updatedAt, _ := parseInstant(p.text(raw, p.res.updatedAt))
-	return Record{ID: id, UpdatedAt: updatedAt, Value: value}, nil
+	return p.record(b, updatedAt), nil
 }
 
-// scan finds the values of the schema's fields. It returns false if the row is not one well-formed object.
-// The values before the fault are there also then.
+// scan finds the values of the schema's fields. It returns false if the row is not one object that is well
+// formed but for these values, which their codecs check. The values before a fault are there also then.
 func (p *RowParser) scan(raw []byte) bool {
 	clear(p.spans)
-	i := skipSpace(raw, 0)
-	if at(raw, i) != '{' {
-		return false
-	}
-	if i = skipSpace(raw, i+1); at(raw, i) == '}' {
-		return skipSpace(raw, i+1) == len(raw)
-	}
-	for next := 0; ; {
-		name, _ := endOfString(raw, i)
-		if name == 0 {
+	s := NewScanner(raw)
+	s.Open('{')
+	for next := 0; s.More('}'); {
+		name := s.Name()
+		value, plain := s.Value()
+		if s.bad {
 			return false
 		}
-		field := p.lookUp(raw[i:name], next)
-		if i = skipSpace(raw, name); at(raw, i) != ':' {
-			return false
-		}
-		start := skipSpace(raw, i+1)
-		end, plain := endOfValue(raw, start, 1)
-		if end == 0 {
-			return false
-		}
-		i = skipSpace(raw, end)
-		last := at(raw, i) == '}'
-		if !last {
-			if at(raw, i) != ',' {
+		field := p.lookUp(name, next)
+		if field < 0 {
+			if !wellFormed(name) || !wellFormed(value) {
 				return false
 			}
-			if i = skipSpace(raw, i+1); at(raw, i) != '"' {
-				return false
-			}
+			continue
 		}
-		// A value counts only if what follows it is well formed. Otherwise 07 would pass for a row of id 0, and a
-		// row that is cut off inside id 70 for row 7.
-		if field >= 0 {
-			p.spans[field] = span{start: start, end: end, twice: p.spans[field].end > 0, plain: plain}
-			next = field + 1
-		}
-		if last {
-			return skipSpace(raw, i+1) == len(raw)
-		}
+		p.spans[field] = span{start: s.at - len(value), end: s.at, twice: p.spans[field].end > 0, plain: plain}
+		next = field + 1
 	}
+	return s.Whole()
+}
+
+// wellFormed returns whether text is a JSON value. Names that appear twice and text that is not UTF-8 harm
+// nothing in a field that is not published.
+func wellFormed(text jsontext.Value) bool {
+	return text.IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 // lookUp returns the field of a quoted name, -1 if the schema has none. Rows list their fields in the same
@@ -200,60 +177,59 @@ func (p *RowParser) text(raw []byte, i int) []byte {
 	if at.plain {
 		return text
 	}
-	if bytes.IndexByte(text, '\\') >= 0 { // some encoders escape the + of a time zone
-		var err error
-		if p.scratch, err = jsontext.AppendUnquote(p.scratch[:0], quoted); err != nil {
-			return nil
-		}
-		return p.scratch
-	}
-	if !utf8.Valid(text) {
+	var err error
+	if p.scratch, err = jsontext.AppendUnquote(p.scratch[:0], quoted); err != nil {
 		return nil
 	}
-	return text
+	return p.scratch
 }
 
-// reject returns a Reject with the id and the time of the row that was scanned last, if they are usable.
-func (p *RowParser) reject(raw []byte) *Reject {
-	rej := &Reject{UpdatedAt: MinInstant}
+// reject returns a Reject of the row that was scanned last. It shows the known fields in the row's order; of a
+// row that is not well formed those before the fault.
+func (p *RowParser) reject(raw []byte, field, err string) *Reject {
+	rej := &Reject{UpdatedAt: MinInstant, Row: []byte{'{'}, Field: field, Err: err}
 	rej.ID, rej.HasID = parseLong(p.text(raw, 0))
 	if t, ok := parseInstant(p.text(raw, p.res.updatedAt)); ok {
 		rej.UpdatedAt = t
 	}
+	var fields []int
+	for i, s := range p.spans {
+		if s.end > 0 {
+			fields = append(fields, i)
+		}
+	}
+	slices.SortFunc(fields, func(a, b int) int { return cmp.Compare(p.spans[a].start, p.spans[b].start) })
+	for _, i := range fields {
+		value := raw[p.spans[i].start:p.spans[i].end]
+		text, known := value, wellFormed(value) && value[0] != '{' && value[0] != '['
+		if value[0] == '"' {
+			var err error
+			text, err = jsontext.AppendUnquote(nil, value)
+			known = err == nil
+		}
+		if !known {
+			value = leftOut(len(value))
+		}
+		if !known || string(value) == "null" {
+			text = nil
+		}
+		_, parses := p.res.Fields[i].codec.fromText(nil, text)
+		rej.Row = p.show(rej.Row, i, value, text, parses)
+	}
+	rej.Row = append(rej.Row, '}')
 	return rej
 }
 
 // complaint says why field i breaks the contract, without its value.
 func (p *RowParser) complaint(raw []byte, i int) string {
-	codec, at := p.res.Fields[i].codec, p.spans[i]
-	switch expected := "expected " + codec.expected; {
+	at, expected := p.spans[i], "expected "+p.res.Fields[i].codec.expected
+	switch {
 	case at.twice:
 		return "appears twice: expected it once"
 	case at.end == 0:
 		return expected + ", it is missing"
 	default:
-		return expected + ", found " + jsonKind(raw[at.start], codec.numbers)
-	}
-}
-
-// jsonKind names the kind of a JSON value that begins with c and that a field cannot hold. numbers is set if
-// the field can hold some numbers.
-func jsonKind(c byte, numbers bool) string {
-	switch {
-	case c == 'n':
-		return "null"
-	case c == 't' || c == 'f':
-		return "a boolean"
-	case c == '{':
-		return "an object"
-	case c == '[':
-		return "an array"
-	case c == '"':
-		return "a string that is no such thing"
-	case numbers:
-		return "a number that does not fit"
-	default:
-		return "a number"
+		return expected + ", found the JSON kind " + jsontext.Value(raw[at.start:at.end]).Kind().String()
 	}
 }
 

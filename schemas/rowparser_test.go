@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -75,13 +75,13 @@ func TestARowThatBreaksTheContractIsRejectedByItsFieldAndWithoutItsValue(t *test
 		updatedAt                 Instant
 	}{
 		{"users", `{` + times + `}`, "id", "missing", false, good},
-		{"users", `{"id":null,` + times + `}`, "id", "found null", false, good},
+		{"users", `{"id":null,` + times + `}`, "id", "found the JSON kind null", false, good},
 		{"users", `{"id":"secret",` + times + `}`, "id", "integer", false, good},
-		{"users", `{"id":1.5,` + times + `}`, "id", "number that does not fit", false, good},
+		{"users", `{"id":1.5,` + times + `}`, "id", "found the JSON kind number", false, good},
 		{"users", `{"id":9223372036854775808,` + times + `}`, "id", "integer of 64 bits", false, good},
 		{"users", `{"id":1,"id":2,` + times + `}`, "id", "twice", false, good},
 		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z"}`, "updated_at", "missing", true, MinInstant},
-		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":null}`, "updated_at", "found null",
+		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":null}`, "updated_at", "found the JSON kind null",
 			true, MinInstant},
 		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":"2026-11-20"}`, "updated_at",
 			"RFC 3339", true, MinInstant},
@@ -90,13 +90,13 @@ func TestARowThatBreaksTheContractIsRejectedByItsFieldAndWithoutItsValue(t *test
 		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":"2016-12-31T23:59:60Z"}`, "updated_at",
 			"without a leap second", true, MinInstant},
 		{"shipments", `{"id":7,"shipped_at":"2016-13-31T23:59:60Z",` + times + `}`, "shipped_at",
-			"found a string that is no such thing", true, good},
-		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":1795194151}`, "updated_at", "a number",
+			"found the JSON kind string", true, good},
+		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":1795194151}`, "updated_at", "the JSON kind number",
 			true, MinInstant},
-		{"users", `{"id":7,"email":["secret"],` + times + `}`, "email", "found an array", true, good},
-		{"users", `{"id":7,"email":{"a":"secret"},` + times + `}`, "email", "found an object", true, good},
-		{"users", `{"id":7,"email":true,` + times + `}`, "email", "found a boolean", true, good},
-		{"users", `{"id":7,"postal_code":1234,` + times + `}`, "postal_code", "found a number", true, good},
+		{"users", `{"id":7,"email":["secret"],` + times + `}`, "email", "found the JSON kind [", true, good},
+		{"users", `{"id":7,"email":{"a":"secret"},` + times + `}`, "email", "found the JSON kind {", true, good},
+		{"users", `{"id":7,"email":true,` + times + `}`, "email", "found the JSON kind true", true, good},
+		{"users", `{"id":7,"postal_code":1234,` + times + `}`, "postal_code", "found the JSON kind number", true, good},
 		{"users", "{\"id\":7,\"email\":\"secret\xff\"," + times + `}`, "email", "UTF-8", true, good},
 		{"users", `{"id":7,"email":"secret\ud800",` + times + `}`, "email", "UTF-8", true, good},
 		{"users", `{"id":7,"email":"secret","email":"secret",` + times + `}`, "email", "twice", true, good},
@@ -136,14 +136,25 @@ func TestARowThatBreaksTheContractIsRejectedByItsFieldAndWithoutItsValue(t *test
 
 func TestWhatIsNotOneJSONObjectIsRejectedAsARow(t *testing.T) {
 	for row, hasID := range map[string]bool{``: false, `null`: false, `[]`: false, `"id"`: false, `{`: false,
-		`{"id":7`: false, `{"id":7,`: false, `{"id":7,"status"`: true, `{"id":7,"status":"\q",` + times + `}`: true,
-		`{"id":7,` + times + `} {}`: true, `{"id":7,` + times + `}x`: true, `{"id":07,` + times + `}`: false,
-		`{"id":7,'status':1}`: false, `{id:7}`: false, `{"id":7,"status":"a` + "\n" + `"}`: true,
-		`{"id":7,"x":` + strings.Repeat("[", 1_000_000): true, `{"id":7,"x":nul}`: true,
-		`{"id":7,"total_amount":+1}`: true, `{"id":7,"total_amount":.5}`: true, `{"id":NaN}`: false} {
+		`{"id":7`: false, `{"id":7,`: true, `{"id":7,"status"`: true, `{"id":7,"x":"\q",` + times + `}`: true,
+		`{"id":7,` + times + `} {}`: true, `{"id":7,` + times + `}x`: true, `{"id":7,'status':1}`: true,
+		`{id:7}`: false, `{"id":7,"x":"a` + "\n" + `"}`: true, `{"id":7 "status":"x"}`: true, `{"id":7,}`: true,
+		`{"id":7,"x":` + strings.Repeat("[", 1_000_000): true, `{"id":7,"x":nul}`: true, `{"id":7,"x":07}`: true,
+		`{"id":,"x":1}`: false} {
 		_, rej := parseOne(t, "orders", row)
 		if rej == nil || rej.Field != "" || rej.HasID != hasID || hasID && rej.ID != 7 {
 			t.Errorf("%.40s: %+v", row, rej)
+		}
+	}
+}
+
+// Of a value in a known field it takes what has one meaning, and no more.
+func TestAValueThatIsNoJSONIsRejectedByItsField(t *testing.T) {
+	for value, rejected := range map[string]bool{`"\q"`: true, `+1`: true, `.5`: true, `NaN`: true, `nul`: true,
+		"\"1\n\"": true, `-`: true, `1e`: true, `true`: true, `007`: false, `1.`: false} {
+		_, rej := parseOne(t, "orders", `{"id":7,"total_amount":`+value+`,`+times+`}`)
+		if rejected != (rej != nil) || rejected && (rej.Field != "total_amount" || !json.Valid(rej.Row)) {
+			t.Errorf("%s: %+v", value, rej)
 		}
 	}
 }
@@ -252,31 +263,40 @@ func checkRecord(t *testing.T, r *Resource, rec Record) {
 	}
 }
 
-// checkScan compares the scan of a row with jsontext: whether it is one well-formed object, and if not, which
-// values stand before the fault.
+// checkScan compares the scan of a row with jsontext: whether it is one well-formed object, and where the values
+// of its fields stand. The scan leaves it to the codecs to check these, which take a number that begins with 0 or
+// ends with a point, and nothing else that jsontext does not.
 func checkScan(t *testing.T, r *Resource, row []byte) {
 	t.Helper()
 	p, other := NewRowParser(r), NewRowParser(r)
-	if got, want := p.scan(row), scanByJSONText(other, row); got != want {
-		t.Fatalf("%q: well-formed %v, expected %v", row, got, want)
-	}
+	_, rej := p.Parse(row)
 	for i, s := range p.spans {
 		if s.plain && bytes.ContainsFunc(row[s.start+1:s.end-1],
 			func(c rune) bool { return c < ' ' || c > '~' && c != 0x7f || c == '\\' || c == '"' }) {
 			t.Fatalf("%q is not plain ASCII", row[s.start:s.end])
 		}
-		s.plain = false
-		if s != other.spans[i] {
-			t.Fatalf("%s stands at %+v, expected %+v", r.Fields[i].Name, s, other.spans[i])
-		}
+		p.spans[i].plain = false
 	}
-	if got, want := p.fresh, other.fresh; !slices.Equal(got, want) {
-		t.Fatalf("unknown fields are %q, expected %q", got, want)
+	if scanByJSONText(other, row) {
+		if !slices.Equal(p.spans, other.spans) || !slices.Equal(p.fresh, other.fresh) || rej != nil && rej.Field == "" {
+			t.Fatalf("%q: fields at %+v, unknown %q, %+v; expected %+v and %q", row, p.spans, p.fresh, rej, other.spans,
+				other.fresh)
+		}
+		return
+	}
+	if rej != nil {
+		return
+	}
+	for _, s := range p.spans {
+		value := row[s.start:s.end]
+		if _, err := strconv.ParseFloat(string(value), 64); err != nil && len(value) > 0 && !wellFormed(value) {
+			t.Fatalf("%q is taken with the value %q", row, value)
+		}
 	}
 }
 
 func TestValuesMayBeNestedAsDeeplyAsInJSONText(t *testing.T) {
-	for _, depth := range []int{maxDepth - 1, maxDepth} { // the row is one more
+	for _, depth := range []int{9_999, 10_000} { // the row is one more
 		row := `{"id":1,"x":` + strings.Repeat(`[`, depth) + strings.Repeat(`]`, depth) + `,` + times + `}`
 		checkScan(t, load(t).Get("orders"), []byte(row))
 	}
@@ -339,7 +359,7 @@ func FuzzRowParser(f *testing.F) {
 		}
 		if rej == nil {
 			checkRecord(t, r, rec)
-		} else if !json.Valid(rej.Row) && utf8.Valid(row) || rej.Err == "" {
+		} else if !json.Valid(rej.Row) || rej.Err == "" {
 			t.Fatalf("%+v, row %q", rej, rej.Row)
 		}
 	})

@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // textCodec is the codec of strings.
@@ -13,7 +15,7 @@ var textCodec = &codec{
 	kind:     "a string",
 	avroType: `"string"`,
 	expected: "a string in valid UTF-8",
-	columns:  []uint32{oidText, oidVarchar, oidBPChar, oidName},
+	columns:  []uint32{pgtype.TextOID, pgtype.VarcharOID, pgtype.BPCharOID, pgtype.NameOID},
 	fromText: func(b, text []byte) ([]byte, bool) { return appendText(b, text), text != nil },
 	fromColumn: func(b []byte, oid uint32, v []byte) ([]byte, bool) {
 		// The binary form of some types that users create is no text. Their zero bytes give them away, because

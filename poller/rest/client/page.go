@@ -50,32 +50,31 @@ var (
 // and a row that belongs in the dead letters would stop the stream.
 func openPage(body []byte, rows [][]byte) (Page, error) {
 	p := Page{Rows: rows[:0], Number: -1, Size: -1, Count: -1}
-	s := scanner{text: body}
+	s := schemas.NewScanner(body)
 	var meta []byte
 	hasData := false
-	err := s.open()
-	for first := true; err == nil; first = false {
-		var name, value []byte
-		if name, err = s.member(first); err != nil || name == nil {
-			break
-		}
-		if string(name) == `"data"` && s.peek() == '[' {
+	for s.Open('{'); s.More('}'); {
+		switch name := string(s.Name()); {
+		case name == `"data"` && s.Peek() == '[':
 			hasData, p.Rows = true, p.Rows[:0]
-			p.Rows, err = s.elements(p.Rows)
-			continue
-		}
-		value, err = s.value()
-		switch string(name) {
-		case `"data"`:
-			hasData = false
-		case `"meta"`:
-			meta = value
+			for s.Open('['); s.More(']'); {
+				row, _ := s.Value()
+				if len(p.Rows) == maxRows {
+					return p, errManyRows
+				}
+				p.Rows = append(p.Rows, row)
+			}
+		case name == `"meta"`:
+			meta, _ = s.Value()
+		default:
+			hasData = hasData && name != `"data"`
+			_, _ = s.Value()
 		}
 	}
 	switch {
-	case err != nil:
-		return p, err
-	case s.peek() != 0:
+	case s.Cut():
+		return p, errCut
+	case !s.Whole():
 		return p, errNotJSON
 	case !hasData:
 		return p, errors.New(`the answer has no array "data"`)
