@@ -5,9 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"net"
-	"slices"
 	"strconv"
 	"time"
 
@@ -37,9 +35,8 @@ type Config struct {
 type DB struct {
 	pool       *pgxpool.Pool
 	login      *rotation.Value[*pgx.ConnConfig]
-	parameters []string // names of the startup parameters that the DSN sets
 	settings   []string // the first statements of each transaction
-	searchPath []byte   // the search_path that the DSN sets, or nil
+	searchPath any      // the search_path that the DSN sets, or nil
 }
 
 // Open checks the DSN. It does not connect: if the database is down, the first read fails and is tried
@@ -72,16 +69,15 @@ func Open(c Config) (*DB, error) {
 	config.PingTimeout = pingTimeout
 
 	cc := config.ConnConfig
-	delete(cc.RuntimeParams, "search_path")                  // a pooler may refuse it; clockSQL sets it
-	parameters := slices.Sorted(maps.Keys(cc.RuntimeParams)) // those of the DSN
+	delete(cc.RuntimeParams, "search_path") // a pooler may refuse it; clockSQL sets it
 	configureConnection(cc)
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: make the connection pool: %w", err)
 	}
-	db := &DB{pool: pool, login: login, parameters: parameters, settings: beginTransaction(cc.RuntimeParams)}
+	db := &DB{pool: pool, login: login, settings: beginTransaction(cc.RuntimeParams)}
 	if path := parsed.Value("search_path"); path != "" {
-		db.searchPath = []byte(path)
+		db.searchPath = path
 	}
 	return db, nil
 }

@@ -141,12 +141,11 @@
 //     rows.
 //   - A column is renamed or dropped, and only the other columns are read: null replaces its values in all
 //     rows that are read again, and a sweep spreads it. So a column that was there may not go missing
-//     (catalogue.accept). A column that is dropped and added again between two reads cannot be detected.
+//     (chunkReader.accept). A column that is dropped and added again between two reads cannot be detected.
 //
 // Some relations make rows visible in other ways, or hide their xmin: a view, a partitioned table, row
-// security, a grant on single columns. They have no floor and no filter (table.noFloor). Only rule 2 holds,
-// so within the life of a Source a pass begins at max(settled, reach(low)), and dedup suppresses the rows
-// that are read again. A new owner begins at settled.
+// security, a grant on single columns. They have no floor and no filter (table.noFloor). Each pass reads all
+// rows from settled on, and dedup suppresses those that are read again.
 //
 // A row that a pass calls Final was written below c.xmin, and so lies below all later floors. (After 2^31
 // transactions it looks newer than it is, and is met once more.)
@@ -160,7 +159,7 @@
 //
 // # The way of a row
 //
-// DB.begin sends a transaction. stream.next decodes its rows into a chunk. chunkReader.chunks yields chunks,
-// and tries again if a transaction fails. Source.pass reads them, and pass.batch decides what each of them
-// settles.
+// DB.begin sends a transaction. chunkReader.next decodes its rows into a chunk. chunkReader.chunks yields
+// chunks, and tries again if a transaction fails. Source.pass reads them, and pass.batch decides what each of
+// them settles.
 package postgres

@@ -307,10 +307,9 @@ type model struct {
 	fields   []string
 	topic    map[int64]version
 	// What a Source holds.
-	unfiltered *watermark.Floor
-	horizons   horizons
-	lineage    lineage
-	catalogue  catalogue
+	horizons  horizons
+	lineage   lineage
+	catalogue catalogue
 	// alone: there is no standby.
 	alone bool
 	// final was said of these versions.
@@ -358,7 +357,6 @@ func (m *model) poll(t *rapid.T) {
 		m.lineage = before
 		return
 	}
-	p.trusted = r.Floor != nil || r.Cursor != nil || len(m.final) > 0
 	if !m.begin(p, r) {
 		return
 	}
@@ -393,10 +391,7 @@ func (m *model) poll(t *rapid.T) {
 		m.settled, m.cursor, m.identity, m.w.known = max(m.settled, b.Settled), b.Cursor, b.Identity, true
 		m.check()
 		if b.Done != nil {
-			m.floor, m.fields, m.unfiltered = b.Done.Floor, b.Done.Fields, nil
-			if p.table.noFloor != "" {
-				m.unfiltered = p.floor
-			}
+			m.floor, m.fields = b.Done.Floor, b.Done.Fields
 			m.horizons.prune(p.xmin)
 			played.Count("a complete pass", true)
 			if (!p.resumed || again) && !late && !m.w.changed {
@@ -456,11 +451,7 @@ func (m *model) begin(p *pass, r poller.Request) bool {
 			m.lose(err)
 			return false
 		}
-		old := m.floor
-		if p.table.noFloor != "" {
-			old = m.unfiltered
-		}
-		if lost = p.begin(old, m.cursor); m.floor == nil {
+		if lost = p.begin(r); m.floor == nil {
 			clear(m.final)
 			return true
 		}
@@ -503,7 +494,7 @@ func (m *model) sweep() {
 // takeover is another owner, who knows the watermark alone.
 func (m *model) takeover() {
 	m.w.played.Count("a takeover", true)
-	m.horizons, m.lineage, m.unfiltered = horizons{overlap: modelOverlap}, lineage{}, nil
+	m.horizons, m.lineage = horizons{overlap: modelOverlap}, lineage{}
 	m.catalogue = catalogue{}
 }
 
@@ -635,7 +626,7 @@ func (m *model) replay() {
 	}
 	m.identity, m.w.known = m.identity.Confirmed(), false
 	m.settled = min(m.settled, m.w.now-schemas.Instant(rapid.IntRange(0, 100).Draw(m.w.t, "back")))
-	m.cursor, m.floor, m.unfiltered = nil, nil, nil
+	m.cursor, m.floor = nil, nil
 	m.w.replayed = nil // nothing is left by which to tell that a standby lags
 	clear(m.final)
 	for id, v := range m.topic {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/storestream/storestream/internal/wait"
@@ -12,13 +13,9 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-const (
-	// firstLoadPatience limits the time that a first load waits for the transactions in flight at its start, so
-	// that it can settle as it goes. After a minute `run --once` gives up on a resource without progress.
-	firstLoadPatience = 30 * time.Second
-	// coldPatience limits that time for any other first pass of a new owner.
-	coldPatience = 2 * time.Second
-)
+// firstLoadPatience limits the time that a first load waits for the transactions in flight at its start, so
+// that it can settle as it goes. After a minute `run --once` gives up on a resource without progress.
+const firstLoadPatience = 30 * time.Second
 
 // pass is one read of everything that may have changed since settled, in the order (updated_at, id), or the
 // rest of a pass that was cut short. doc.go explains why it may leave out rows.
@@ -35,16 +32,13 @@ type pass struct {
 	firstLoad bool // from is before every row
 	started   schemas.Instant
 	filter    filter
-	// callsFinal: the pass leaves a floor behind which its rows lie, so it may call them final.
-	callsFinal bool
-	// floor is the floor that the whole pass leaves, or nil.
+	// floor is the floor that the whole pass leaves, or nil. The pass's rows lie below it, so it may call them
+	// final.
 	floor *watermark.Floor
 
 	// xmin is the smaller xmin of clock and of the clock of a first part that was read before.
 	xmin uint64
 	good int // rows
-	// trusted is set if the pass goes by what was read before, or has called rows final.
-	trusted bool
 	// bad is the first bad chunk. Neither settled nor the cursor may pass its beginning.
 	bad *chunk
 	// cursor is that of the last batch.
@@ -69,48 +63,10 @@ func (p part) query() query {
 	return changed(p.filter)
 }
 
-// newPass reads the clock, and decides where to begin and which rows to leave out. Its error is a *LostError
-// if the request's cursor or floor is of no use here.
-func newPass(ctx context.Context, s *Source, r poller.Request) (*pass, error) {
-	p := &pass{
-		reader: s.reader, horizons: &s.horizons,
-		from: r.From, at: keyAt(r.From), firstLoad: r.From <= max(schemas.MinInstant, s.start), started: r.Started,
-	}
-	before := s.reader.lineage
-	var err error
-	if p.clock, p.table, p.identity, err = p.reader.identify(ctx); err != nil {
-		return nil, err
-	}
-	if err := s.waitFor(p.lags(r)); err != nil {
-		s.reader.lineage = before // nothing is read of that server
-		return nil, err
-	}
-	cold := len(p.horizons.recorded) == 0
-	p.inherit(r)
-	p.horizons.observe(p.clock, true)
-	if lost := p.lost(r, s.start); lost != nil {
-		return nil, lost
-	}
-	if err := s.reader.lineage.reached(p.identity.Timeline); err != nil {
-		return nil, err
-	}
-	if r.Cursor == nil && cold { // a new owner has no horizon that counts
-		if err := p.quiesce(ctx); err != nil {
-			return nil, err
-		}
-	}
-	why, old := s.changed(r, p.table), s.floorOf(r, p.table)
-	if why != "" {
-		old = nil
-	}
-	lost := p.begin(old, r.Cursor)
-	if why != "" {
-		lost = &poller.LostError{Why: why, From: schemas.MaxInstant}
-	}
-	if lost != nil && r.Floor != nil {
-		return nil, lost
-	}
-	return p, nil
+// newPass returns a pass over t that has decided nothing yet.
+func newPass(s *Source, r poller.Request, c *clock, t *table, id watermark.Identity) *pass {
+	return &pass{reader: s.reader, horizons: &s.horizons, table: t, identity: id, clock: c, from: r.From,
+		at: keyAt(r.From), firstLoad: r.From <= max(schemas.MinInstant, s.start), started: r.Started}
 }
 
 // inherit learns about the server's clock from the watermark, before this owner first reads the clock: a
@@ -133,62 +89,57 @@ func (p *pass) inherit(r poller.Request) {
 }
 
 // lost returns why the results of earlier passes do not count any more, or nil: the clock was set back
-// further than settled allows, or another database answers.
+// further than settled allows, or another database answers. An error for the first of these goes back
+// furthest and asks for a sweep, so it covers the others.
 func (p *pass) lost(r poller.Request, start schemas.Instant) *poller.LostError {
-	var found []*poller.LostError
 	if from := max(p.horizons.consumeBack(), start); from < p.from {
-		found = append(found, &poller.LostError{From: from, Sweep: true, Why: fmt.Sprintf("the database's clock "+
-			"was set back (or overlap was raised): it says %s. Rows with stamps from %s on are read again",
-			p.clock.time, from)})
+		return &poller.LostError{From: from, Sweep: true, Why: fmt.Sprintf("the database's clock was set back (or "+
+			"overlap was raised): it says %s. Rows with stamps from %s on are read again", p.clock.time, from)}
 	}
-	found = append(found, differs(&p.identity, r.Identity))
-	if r.Cursor != nil {
-		found = append(found, p.follows(r.Cursor))
+	if lost := differs(&p.identity, r.Identity); lost != nil || r.Cursor == nil {
+		return lost
 	}
-	var all *poller.LostError
-	for _, lost := range found {
-		switch {
-		case lost == nil || all != nil && all.Why == lost.Why:
-		case all == nil:
-			all = lost
-		default:
-			all = &poller.LostError{Why: all.Why + "; " + lost.Why, From: min(all.From, lost.From),
-				Sweep: all.Sweep || lost.Sweep}
-		}
-	}
-	return all
+	return p.follows(r.Cursor)
 }
 
 // begin chooses the rows to leave out, the place to begin at, and the floor that the pass leaves. It returns
-// why it did not use old, if there is one.
-func (p *pass) begin(old *watermark.Floor, cursor *watermark.Cursor) (lost *poller.LostError) {
+// why the request's floor is of no use here, or nil.
+func (p *pass) begin(r poller.Request) *poller.LostError {
 	p.xmin, p.identity.Xmin = p.clock.xmin, p.clock.xmin
-	p.floor, p.filter.table = newFloor(p.clock.shown(), p.from), p.identity.Table
-	if old != nil {
-		lost = p.leaveOut(old)
+	p.filter.table = p.identity.Table
+	if p.table.noFloor == "" {
+		p.floor = newFloor(p.clock.shown(), p.from)
 	}
-	if cursor != nil && !p.readAgain(cursor) {
-		p.resume(cursor)
+	if r.Floor != nil {
+		added := func(field string) bool { return !slices.Contains(r.Fields, field) }
+		switch { // rows may look different although no transaction has written them
+		case r.Fields != nil && slices.ContainsFunc(p.table.fields, added):
+			return lost(false, "a column has come")
+		case p.table.noFloor != "":
+			return lost(false, "%s", p.table.noFloor)
+		}
+		if lost := p.leaveOut(r.Floor); lost != nil {
+			return lost
+		}
 	}
-	if p.table.noFloor != "" {
-		p.filter.low = 0
+	if r.Cursor != nil && !p.readAgain(r.Cursor) {
+		p.resume(r.Cursor)
 	}
 	p.parts = append(p.parts, part{filter: &p.filter, after: p.at})
 	if p.firstLoad || p.resumed { // the part before the cursor may have been one of a first load
 		p.parts = append(p.parts, part{after: beforeAll})
 	}
-	p.callsFinal = p.table.noFloor == "" && p.floor != nil
 	if p.horizons.reach(p.xmin) <= p.from || p.resumed && p.at.instant() <= p.from {
 		p.nothingSettles()
 	}
-	return lost
+	return nil
 }
 
 // nothingSettles makes the following statements ask which rows are final, because settled does not follow the
 // rows: a transaction is open, or one has given very many rows the same updated_at.
 func (p *pass) nothingSettles() {
-	if p.callsFinal {
-		p.filter.final, p.trusted = p.xmin, true
+	if p.floor != nil {
+		p.filter.final = p.xmin
 	}
 }
 
@@ -292,23 +243,16 @@ func (p *pass) readAgain(cursor *watermark.Cursor) bool {
 // quiesce waits until the transactions before the first horizon are over. Otherwise, on a busy database, no
 // horizon would count for the first chunk of this pass, because those of the pass itself come too late. A
 // first load of an hour would be read twice.
-func (p *pass) quiesce(ctx context.Context) error {
-	patience := coldPatience
-	if p.firstLoad {
-		patience = firstLoadPatience
-	}
-	defer p.reader.show("")
+func (p *pass) quiesce(ctx context.Context) (err error) {
+	defer p.reader.doing("")
 	began, next, pause := time.Now(), p.clock.next, 10*time.Millisecond
-	for p.clock.known { // a standby without a clock settles nothing
-		if p.clock.xmin >= next || time.Since(began) > patience {
-			return nil
-		}
-		p.reader.show("waiting for the transactions that were open when the load began")
+	// A standby without a clock settles nothing.
+	for p.clock.known && p.clock.xmin < next && time.Since(began) <= firstLoadPatience {
+		p.reader.doing("waiting for the transactions that were open when the load began")
 		if err := wait.For(ctx, pause); err != nil {
 			return err
 		}
 		pause = min(2*pause, time.Second)
-		var err error
 		if p.clock, p.table, p.identity, err = p.reader.identify(ctx); err != nil {
 			return err
 		}
@@ -325,10 +269,7 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 	p.horizons.observe(c.clock, false)
 	switch {
 	case c.table.oid != p.table.oid || c.table.noFloor != p.table.noFloor:
-		if p.trusted {
-			return nil, lost(true, "the table was replaced while it was read")
-		}
-		p.floor = nil // earlier chunks were read of another table
+		return nil, lost(true, "the table was replaced while it was read")
 	case p.floor != nil && c.clock.standby && !p.clock.standby:
 		p.floor = newFloor(coarse(p.xmin), p.from) // a standby does not report its snapshot above xmin
 	}
@@ -366,10 +307,8 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 
 	if last && p.bad == nil { // the pass is complete
 		b.Cursor = nil
-		b.Done = &poller.Done{Started: p.started, Complete: true, Fields: p.table.fields, Delayed: p.delays()}
-		if p.table.noFloor == "" {
-			b.Done.Floor = p.floor
-		}
+		b.Done = &poller.Done{Started: p.started, Complete: true, Fields: p.table.fields, Floor: p.floor,
+			Delayed: p.delays()}
 	}
 	return &b, nil
 }
@@ -377,7 +316,7 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 // moveCursor moves the cursor to end. The horizon in it lets the rest of the pass settle what came before.
 func (p *pass) moveCursor(end key) {
 	p.cursor = &watermark.Cursor{UpdatedAt: instantOf(end.at), ID: end.id, Xmin: p.xmin, Started: p.started}
-	if p.table.noFloor == "" && p.floor != nil {
+	if p.floor != nil {
 		p.cursor.Floor = newFloor(coarse(p.xmin), p.from)
 	}
 	if h, ok := p.horizons.best(p.xmin); ok {

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"time"
+
+	"github.com/storestream/storestream/schemas"
 )
 
 // stream cuts the rows of one transaction into chunks. A row goes from the connection's buffer straight into
@@ -13,9 +15,10 @@ import (
 // is used. If the rows are wider, the server waits with the rest while a chunk is used. So the bytes in
 // memory are bounded, and no row is read twice.
 type stream struct {
-	tx    *transaction // nil once it has ended
-	table *table
-	limit int // of the transaction's rows
+	reader *chunkReader
+	tx     *transaction // nil once it has ended
+	table  *table
+	limit  int // of the transaction's rows
 	// until is the place where the rows end, or nil for the end of the table. step is set if the query ends
 	// later.
 	until *key
@@ -24,11 +27,6 @@ type stream struct {
 	more  bool // a row has come, and belongs to the next chunk
 	count int  // rows so far
 	end   key  // the place of the last row
-	cut   bool // a row was too long, and was not read whole
-
-	asked  time.Time     // when the query was sent
-	first  time.Duration // until the first row came
-	waited time.Duration // while the caller used chunks
 }
 
 // next returns the next chunk. If the transaction fails, the chunk has the rows that came before: they are in
@@ -38,30 +36,41 @@ func (s *stream) next() (*chunk, error) {
 	columns := len(s.table.columns)
 	for s.more && !c.full() {
 		v := s.tx.rows.Values()
-		record, reject, cut := s.table.decode(v[:columns])
+		values, added := v[:columns], v[columns:] // added by cutLong and for filter.final
+		var record schemas.Record
+		var reject *schemas.Reject
+		if s.table.cuts && added[0] != nil {
+			reject = s.table.decoder.TooLong(values, leftOut(added[0], columns), maxRow)
+			s.reader.longRows = time.Now().Add(guardTime)
+		} else {
+			record, reject = s.table.decoder.Decode(values)
+		}
 		if reject != nil {
-			s.cut = s.cut || cut
 			c.rejects = append(c.rejects, *reject)
 			c.bytes += len(reject.Row)
+			if reject.HasID {
+				c.end.id = reject.ID
+			}
 		} else {
 			if n := len(c.rows); n == cap(c.rows) { // a quarter is garbage that way, not four times the whole
 				c.rows = slices.Grow(c.rows, max(min(3*n, s.limit-n), 16))
 			}
 			c.rows = append(c.rows, record)
-			if len(v) > columns {
-				c.final = append(c.final, isTrue(v[columns]))
-			}
 			c.bytes += len(record.Value)
+			c.end.id = record.ID
+			if n := len(added); n > 1 || n == 1 && !s.table.cuts {
+				c.final = append(c.final, added[n-1][0] != 0)
+			}
 		}
-		// A NULL keeps that half of the place: updated_at is NULL only if rows come in the order of id.
-		if at := v[s.table.updatedAt]; len(at) == 8 {
+		// A NULL keeps the place: updated_at is NULL only if rows come in the order of id.
+		if at := values[s.table.updatedAt]; len(at) == 8 {
 			c.end.at = int64(binary.BigEndian.Uint64(at))
-		}
-		if id, ok := idOf(v[s.table.id]); ok {
-			c.end.id = id
 		}
 		s.count++
 		s.more = s.tx.rows.NextRow()
+	}
+	if n := c.count(); n > 0 {
+		s.reader.width = max(c.bytes/n, 1)
 	}
 	s.end = c.end
 	if s.more {
