@@ -22,14 +22,6 @@ const (
 	withoutLong               // read a row that is too long without its long values
 )
 
-// failure is what follows from an error of the server.
-type failure struct {
-	remedy remedy
-	// says tells a person what to do, if waiting does not help: then the error is a *poller.BlockedError. It
-	// may name the table, the address, the role and the database, in this order.
-	says string
-}
-
 const (
 	badLogin   = "%[2]s refuses the login of role %[3]q: check user and password in postgres.dsn"
 	noEncoding = "read %[1]s: a text in it cannot be converted from the encoding of database %[4]q to UTF-8. " +
@@ -39,8 +31,13 @@ const (
 	codeProtocol = "08P01"
 )
 
-// failures are those of a SQLSTATE, or of its class. See PostgreSQL's appendix A.
-var failures = map[string]failure{
+// failures has what follows from a SQLSTATE, or from its class (PostgreSQL's appendix A): the remedy, and what
+// a person has to do if waiting does not help. Then the error is a *poller.BlockedError. says may name the
+// table, the address, the role and the database, in this order.
+var failures = map[string]struct {
+	remedy remedy
+	says   string
+}{
 	"28000": {says: badLogin},
 	"28P01": {says: badLogin},
 	"3D000": {says: "%[2]s has no database %[4]q: check postgres.dsn"},
@@ -74,29 +71,30 @@ var failures = map[string]failure{
 	"57": {remedy: again}, // shutting down or starting up
 }
 
-// failureOf returns what follows from err. It goes by types and codes, never by text.
-func failureOf(err error) failure {
+// remedyFor returns the remedy for err, and the advice of failures. It goes by types and codes, never by text.
+func remedyFor(err error) (_ remedy, says string) {
 	pe, fromServer := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case errors.As(err, new(*pgproto3.ExceededMaxBodyLenErr)):
-		return failure{remedy: withoutLong}
+		return withoutLong, ""
 	case errors.As(err, new(*poller.BlockedError)):
-		return failure{remedy: giveUp}
+		return giveUp, ""
 	case errors.Is(err, errRetyped), errors.Is(err, errSwapped):
-		return failure{remedy: lookAgain}
+		return lookAgain, ""
 	case !fromServer && errors.Is(err, context.DeadlineExceeded):
-		return failure{remedy: giveUp}
+		return giveUp, ""
 	case !fromServer:
-		return failure{remedy: again} // refused, reset, cut off, or lagging
+		return again, "" // refused, reset, cut off, or lagging
 	case pe.Code == codeProtocol && errors.As(err, new(*pgconn.ConnectError)):
-		return failure{again, "the pooler at %[2]s refuses the connection: check user, password and database in " +
+		return again, "the pooler at %[2]s refuses the connection: check user, password and database in " +
 			"postgres.dsn, and remove startup parameters that the pooler does not take. If it is full, raise its " +
-			"max_client_conn"}
+			"max_client_conn"
 	}
-	if f, known := failures[pe.Code]; known {
-		return f
+	f, known := failures[pe.Code]
+	if !known {
+		f = failures[pe.Code[:min(2, len(pe.Code))]]
 	}
-	return failures[pe.Code[:min(2, len(pe.Code))]]
+	return f.remedy, f.says
 }
 
 // explain makes err say what failed, on what, and what to do. pgx's errors about connecting hold no password,
@@ -118,7 +116,7 @@ func (db *DB) explain(table string, err error) error {
 		if pe.Code[:min(2, len(pe.Code))] == "22" {
 			message = fmt.Errorf("SQLSTATE %s", pe.Code)
 		}
-		if says := failureOf(err).says; says != "" {
+		if _, says := remedyFor(err); says != "" {
 			return &poller.BlockedError{What: fmt.Sprintf(says, table, address, login.User, login.Database),
 				Err: message}
 		}

@@ -100,8 +100,9 @@ func differs(id, before *watermark.Identity) *poller.LostError {
 	return nil
 }
 
-// kinds names the relkinds that are read.
-var kinds = map[string]string{"r": "a table", "p": "a partitioned table", "v": "a view"}
+// kinds names the relkinds. Those of f and m are not read.
+var kinds = map[string]string{"r": "a table", "p": "a partitioned table", "v": "a view",
+	"f": "a foreign table", "m": "a materialized view"}
 
 // isAnother returns a *poller.BlockedError if t is another table than the one that was read before, and no
 // person has confirmed it.

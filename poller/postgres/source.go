@@ -53,13 +53,6 @@ var _ poller.Source = (*Source)(nil)
 
 // NewSource returns a source for one takeover of one resource.
 func NewSource(db *DB, c SourceConfig) *Source {
-	if c.MaxRows <= 0 {
-		c.MaxRows = defaultMaxRows
-	}
-	c.Log = cmp.Or(c.Log, zap.NewNop())
-	if c.Doing == nil {
-		c.Doing = func(string) {}
-	}
 	return &Source{
 		start:    c.Start,
 		reader:   newChunkReader(db, c),
@@ -70,10 +63,10 @@ func NewSource(db *DB, c SourceConfig) *Source {
 // Read implements poller.Source.
 func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Batch, error] {
 	return func(yield func(poller.Batch, error) bool) {
-		s.reader.catalogue.expect(r.Fields)
-		s.reader.catalogue.before = r.Identity
-		if t := s.reader.catalogue.table; r.Kind == poller.Full || t != nil && len(t.missing) > 0 {
-			s.reader.catalogue.table = nil // a column may have been added, and no error would show it
+		s.reader.expect(r.Fields)
+		s.reader.before = r.Identity
+		if t := s.reader.table; r.Kind == poller.Full || t != nil && len(t.missing) > 0 {
+			s.reader.table = nil // a column may have been added, and no error would show it
 		}
 		r.From = max(r.From, s.start)
 		var err error
@@ -112,7 +105,7 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 			return err
 		}
 	}
-	began, before, cold := time.Now(), s.reader.lineage, len(s.horizons.recorded) == 0
+	began, before := time.Now(), s.reader.lineage
 	c, t, id, err := s.reader.identify(ctx)
 	if err != nil {
 		return err
@@ -132,17 +125,12 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 	if err := s.reader.lineage.reached(id.Timeline); err != nil {
 		return err
 	}
-	if cold && p.firstLoad && r.Cursor == nil { // a new owner has no horizon that counts
-		if err := p.quiesce(ctx); err != nil {
-			return err
-		}
-	}
 	if lost := p.begin(r); lost != nil {
 		return lost
 	}
 	for len(p.parts) > 0 {
 		part := p.parts[0]
-		for c, err := range s.reader.chunks(ctx, part.query(), part.after, part.until) {
+		for c, err := range s.reader.chunks(ctx, p.query(part), part.after, part.until) {
 			if err != nil {
 				return err
 			}

@@ -31,8 +31,20 @@ type transaction struct {
 
 	ctx     context.Context //nolint:containedctx // it ends with the transaction
 	cancel  context.CancelFunc
-	conn    *pgxpool.Conn
+	conn    *pgxpool.Conn // nil once it has ended
 	results *pgconn.MultiResultReader
+
+	// The others are for a transaction whose rows chunkReader.next cuts into chunks.
+
+	table *table
+	limit int // of its rows
+	// until is the place where the rows end, or nil for the end of the table. step is set if the query ends
+	// later.
+	until *key
+	step  bool
+	more  bool // a row has come, and belongs to the next chunk
+	count int  // rows so far
+	end   key  // the place of the last row
 }
 
 // begin starts a transaction with the query q and reads its clock. If t is not nil, its name has to lead to
@@ -109,11 +121,17 @@ func (tx *transaction) scan(dest ...any) error {
 	return rows.Err()
 }
 
-// close ends the transaction and frees its connection. It returns the error of the transaction, which is err
+// close ends the transaction, if it has not ended, and frees its connection. It returns the error of the transaction, which is err
 // if the server has reported none. The rows that came are all rows only if close returns nil.
 func (tx *transaction) close(err error) error {
-	defer tx.cancel()
-	defer tx.conn.Release()
+	if tx == nil || tx.conn == nil {
+		return err
+	}
+	defer func() {
+		tx.conn.Release()
+		tx.conn = nil
+		tx.cancel()
+	}()
 	if closed := tx.results.Close(); closed != nil {
 		err = closed // err may only say that an answer was missing
 	}
