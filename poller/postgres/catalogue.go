@@ -6,18 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/storestream/storestream/internal/watermark"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/storestream/storestream/poller"
-	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
 )
-
-// missingAgain is the interval at which the server is asked for columns that the schema has and the table
-// does not. A SELECT of the other columns still works when such a column is added, so no error would show
-// it.
-const missingAgain = time.Minute
 
 // Errors of a table that is no longer as the catalogue has it.
 var (
@@ -28,44 +23,60 @@ var (
 	errRetyped = errors.New("the table's columns changed while it was read")
 )
 
-// catalogue has the description of a resource's table, and asks the server again when the table may have
-// changed.
-type catalogue struct {
-	db       *DB
-	resource *schemas.Resource
-	log      *zap.Logger
-
-	table   *table // nil makes the next get ask the server
-	asked   time.Time
-	missing string // the missing columns that were logged last
-	// before identifies the table that was read before. Nil means that it is not known.
-	before *watermark.Identity
-	// had are the schema's fields that the table has had, according to this process and the watermark.
-	had []string
-}
-
-func (c *catalogue) get(ctx context.Context) (*table, error) {
-	t := c.table
-	if t != nil && (len(t.missing) == 0 || time.Since(c.asked) <= missingAgain) {
-		return t, c.accept(t)
+// describe returns the resource's table, as it was when the server was last asked. Its error is a
+// *poller.BlockedError if the table cannot be read as it is, or the server's.
+func (r *chunkReader) describe(ctx context.Context) (*table, error) {
+	if r.table != nil {
+		return r.table, r.accept(r.table)
 	}
-	t, err := readTable(ctx, c.db, c.resource)
-	if err == nil {
-		err = c.accept(t)
+	t := &table{bareName: pgx.Identifier{r.resource.Table}.Sanitize()}
+	q := statement{sql: catalogueSQL}
+	q.param(pgtype.TextOID, t.bareName)
+	var name, elsewhere string
+	var children, privileged bool
+	var readable, columns []string
+	_, err := r.db.ask(ctx, nil, nil, &q, &t.schema, &name, &t.kind, &t.oid, &t.hidden, &children, &privileged,
+		&t.identified, &elsewhere, &t.leadsTo, &t.lockable, &readable, &columns)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil, &pgconn.PgError{Code: "42P01", Message: "it does not exist, or is a temporary table"}
+	case err != nil:
+		return nil, err
+	case len(readable) == 0:
+		return nil, &pgconn.PgError{Code: "42501", Message: "permission denied for all of its columns"}
 	}
+	t.plainName = pgx.Identifier{t.schema, name}.Sanitize()
+	t.name, t.noFloor = t.plainName, noFloor(t.kind, t.hidden, children, privileged, t.identified)
+	if elsewhere != "" {
+		return nil, isElsewhere(t.name, elsewhere)
+	}
+	if err = t.selectFields(r.resource, columns, readable); err != nil {
+		return nil, err
+	}
+	tx, err := r.db.begin(ctx, nil, nil, &statement{sql: "SELECT " + t.list + " FROM " + t.name + " LIMIT 0"})
 	if err != nil {
 		return nil, err
 	}
-	c.table, c.asked = t, time.Now()
-	c.logMissing()
+	if err = tx.close(t.takeTypes(r.resource, tx.rows.FieldDescriptions())); err != nil {
+		return nil, err
+	}
+	if err = r.accept(t); err != nil {
+		return nil, err
+	}
+	if missing := strings.Join(t.missing, ", "); missing != "" && missing != r.missing {
+		r.missing = missing
+		r.log.Warn("the table lacks columns of the schema: null is published in their place until they are there "+
+			"(a sweep repairs the rows)", zap.String("table", t.name), zap.String("columns", missing))
+	}
+	r.table = t
 	return t, nil
 }
 
 // expect adds fields that the table has had.
-func (c *catalogue) expect(fields []string) {
+func (r *chunkReader) expect(fields []string) {
 	for _, f := range fields {
-		if !slices.Contains(c.had, f) {
-			c.had = append(c.had, f)
+		if !slices.Contains(r.had, f) {
+			r.had = append(r.had, f)
 		}
 	}
 }
@@ -76,41 +87,23 @@ func (c *catalogue) expect(fields []string) {
 // to go.
 //
 // A field that the table never had is null. So is a field before the first complete pass.
-func (c *catalogue) accept(t *table) error {
+func (r *chunkReader) accept(t *table) error {
 	var gone []string
 	for _, f := range t.missing {
-		if slices.Contains(c.had, f) {
+		if slices.Contains(r.had, f) {
 			gone = append(gone, f)
 		}
 	}
 	if gone == nil {
-		if err := t.isAnother(c.before, c.resource); err != nil {
+		if err := t.isAnother(r.before, r.resource); err != nil {
 			return err
 		}
-		c.expect(t.fields)
+		r.expect(t.fields)
 		return nil
 	}
 	names := strings.Join(gone, ", ")
 	return &poller.BlockedError{What: fmt.Sprintf("table %s has no column %s any more: renamed or dropped, or "+
 		"the table was replaced by one without it. Null would replace the values of its rows, so the table is not "+
-		"read. Put the column back under its name: reading continues within a minute. If it is meant to be "+
+		"read. Put the column back under its name: reading continues by itself. If it is meant to be "+
 		"gone, take the field out of the schema (schemas.dir) and restart", t.name, names)}
-}
-
-// forget makes the next get ask the server.
-func (c *catalogue) forget() { c.table = nil }
-
-// logMissing logs the columns that the table lacks, when they have changed.
-func (c *catalogue) logMissing() {
-	before := c.missing
-	c.missing = strings.Join(c.table.missing, ", ")
-	table := zap.String("table", c.table.name)
-	switch c.missing {
-	case before:
-	case "":
-		c.log.Info("the table has all columns again", table)
-	default:
-		c.log.Warn("the table lacks columns of the schema: null is published in their place until they are there "+
-			"(noticed within a minute; a sweep repairs the rows)", table, zap.String("columns", c.missing))
-	}
 }

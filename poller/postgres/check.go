@@ -2,11 +2,11 @@ package postgres
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
 )
@@ -52,24 +52,17 @@ const serverSQL = `SELECT current_setting('server_version'),
 func CheckServer(ctx context.Context, db *DB) (Server, error) {
 	login := db.login.Get()
 	s := Server{Where: db.address(), Database: login.Database, Role: login.User}
-	q := statement{sql: serverSQL}
-	asked := time.Now()
-	c, answer, err := db.ask(ctx, catalogueDeadline, &q)
+	var timeout int64
+	c, err := db.ask(ctx, nil, nil, &statement{sql: serverSQL}, &s.Version, &timeout, &s.Superuser, &s.Encoding)
 	if err != nil {
 		return s, db.explain("the server's settings", err)
 	}
-	for _, v := range answer.Rows {
-		if len(v[1]) == 8 {
-			s.StatementTimeout = time.Duration(binary.BigEndian.Uint64(v[1])) * time.Millisecond
-		}
-		s.Version, s.Superuser, s.Encoding = string(v[0]), isTrue(v[2]), string(v[3])
-	}
-	s.Standby = c.standby
+	s.StatementTimeout, s.Standby = time.Duration(timeout)*time.Millisecond, c.standby
 	if c.known {
 		s.Clock = c.time.Time()
 	}
 	if !c.standby {
-		s.Ahead = s.Clock.Sub(asked.Add(time.Since(asked) / 2))
+		s.Ahead = s.Clock.Sub(c.asked.Add(c.answered.Sub(c.asked) / 2))
 	}
 	return s, nil
 }
@@ -78,36 +71,43 @@ func CheckServer(ctx context.Context, db *DB) (Server, error) {
 // those of Source.Read: the role may not SELECT, a column cannot hold its field, or a field of had is gone. A
 // condition that only costs time is no error, but in the Table.
 func CheckTable(ctx context.Context, db *DB, r *schemas.Resource, had ...string) (Table, error) {
-	t, err := readTable(ctx, db, r)
-	if err == nil {
-		err = (&catalogue{had: had}).accept(t)
-	}
+	reader := newChunkReader(db, SourceConfig{Resource: r, Metrics: &metrics.Resource{}})
+	reader.had = had
+	t, err := reader.describe(ctx)
 	if err != nil {
 		return Table{}, db.explain(r.Table, err)
 	}
 	found := Table{Name: t.name, Missing: t.missing, Unknown: t.unknown}
-	if err := found.checkIndex(ctx, db); err != nil {
-		return found, db.explain(r.Table, err)
-	}
-	// Reading may fail although the role has SELECT: a view over a table that it may not read, a policy.
-	t = t.cutLong()
-	one := statement{sql: fmt.Sprintf("SELECT %s FROM %s LIMIT 1", t.list, t.name)}
-	_, answer, err := db.ask(ctx, catalogueDeadline, &one)
+	q := statement{sql: tableSQL}
+	q.param(pgtype.TextOID, t.name)
+	_, err = db.ask(ctx, nil, nil, &q, &found.Rows, &found.Index, &found.Writable, &found.Hidden)
 	if err != nil {
 		return found, db.explain(r.Table, err)
 	}
-	for _, v := range answer.Rows {
-		if _, reject, _ := t.decode(v); reject != nil {
+	switch {
+	case found.Index:
+	case t.kind == "r":
+		found.CreateIndex = "CREATE INDEX CONCURRENTLY ON " + t.name + " (updated_at, id);"
+	case t.kind == "p": // no CONCURRENTLY on a partitioned table
+		found.CreateIndex = "CREATE INDEX ON " + t.name + " (updated_at, id);"
+	}
+	// Reading may fail although the role has SELECT: a view over a table that it may not read, a policy.
+	for c, err := range reader.chunks(ctx, anyRow, beforeAll, nil) {
+		switch {
+		case err != nil:
+			return found, err
+		case len(c.rejects) > 0:
 			return found, &poller.BlockedError{What: fmt.Sprintf("the first row of %s that came breaks the contract "+
-				"in %q: %s", found.Name, reject.Field, reject.Err)}
+				"in %q: %s", found.Name, c.rejects[0].Field, c.rejects[0].Err)}
 		}
+		break
 	}
 	return found, nil
 }
 
 // tableSQL asks, among others, for an index that begins with updated_at and id, both in the same direction: a
 // scan can follow it either way. It must be valid, whole and a B-tree.
-const tableSQL = `SELECT c.relkind::text, c.reltuples::bigint,
+const tableSQL = `SELECT c.reltuples::bigint,
 	EXISTS (SELECT FROM pg_index i JOIN pg_class ic ON ic.oid = i.indexrelid JOIN pg_am am ON am.oid = ic.relam
 		WHERE i.indrelid = c.oid AND i.indisvalid AND i.indpred IS NULL AND am.amname = 'btree'
 		AND i.indnkeyatts >= 2
@@ -120,31 +120,6 @@ JOIN pg_attribute u ON u.attrelid = c.oid AND u.attname = 'updated_at'
 JOIN pg_attribute k ON k.attrelid = c.oid AND k.attname = 'id'
 WHERE c.oid = to_regclass($1)`
 
-func (t *Table) checkIndex(ctx context.Context, db *DB) error {
-	q := statement{sql: tableSQL}
-	q.param(oidText, []byte(t.Name))
-	_, answer, err := db.ask(ctx, catalogueDeadline, &q)
-	if err != nil {
-		return err
-	}
-	kind := ""
-	for _, v := range answer.Rows {
-		if len(v) != 5 || len(v[1]) != 8 {
-			return errors.New("read the catalogue: an answer of another shape than PostgreSQL's")
-		}
-		kind, t.Rows = string(v[0]), int64(binary.BigEndian.Uint64(v[1]))
-		t.Index, t.Writable, t.Hidden = isTrue(v[2]), isTrue(v[3]), isTrue(v[4])
-	}
-	switch {
-	case t.Index:
-	case kind == "r":
-		t.CreateIndex = "CREATE INDEX CONCURRENTLY ON " + t.Name + " (updated_at, id);"
-	case kind == "p": // no CONCURRENTLY on a partitioned table
-		t.CreateIndex = "CREATE INDEX ON " + t.Name + " (updated_at, id);"
-	}
-	return nil
-}
-
 // Overlap is the cost of a poll of a table now.
 type Overlap struct {
 	Rows int64         // stamped within the overlap
@@ -156,28 +131,22 @@ type Overlap struct {
 // CheckOverlap counts the rows that a poll of r has to read in the heap, as a poll does. Its errors are
 // those of Source.Read.
 func CheckOverlap(ctx context.Context, db *DB, r *schemas.Resource, overlap time.Duration) (Overlap, error) {
-	t, err := readTable(ctx, db, r)
+	t, err := newChunkReader(db, SourceConfig{Resource: r, Metrics: &metrics.Resource{}}).describe(ctx)
 	if err != nil {
 		return Overlap{}, db.explain(r.Table, err)
 	}
-	found := Overlap{NoFloor: t.noFloor}
-	read := "row(" + t.list + ")"
+	found, read := Overlap{NoFloor: t.noFloor}, "row("+t.list+")"
 	if t.noFloor == "" {
 		read = "age(xmin)"
 	}
-	q := statement{sql: fmt.Sprintf(`SELECT count(*), count(%s),
-		(extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1e6)::bigint
+	q := statement{sql: fmt.Sprintf(`SELECT count(*),
+		(extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1e6)::bigint, count(%s)
 		FROM %s WHERE updated_at >= $1`, read, t.name)}
-	q.param(t.updatedOID, int8Param(microsOf(schemas.InstantOf(time.Now().Add(-overlap)))))
-	_, answer, err := db.ask(ctx, chunkDeadline, &q)
-	if err != nil {
+	q.stamp(microsOf(schemas.InstantOf(time.Now().Add(-overlap))))
+	var micros, met int64
+	if _, err = db.ask(ctx, nil, nil, &q, &found.Rows, &micros, &met); err != nil {
 		return found, db.explain(r.Table, err)
 	}
-	for _, v := range answer.Rows {
-		if len(v) == 3 && len(v[2]) == 8 {
-			found.Rows = int64(binary.BigEndian.Uint64(v[0]))
-			found.Took = time.Duration(binary.BigEndian.Uint64(v[2])) * time.Microsecond
-		}
-	}
+	found.Took = time.Duration(micros) * time.Microsecond
 	return found, nil
 }

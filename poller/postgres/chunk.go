@@ -15,7 +15,7 @@ type chunk struct {
 	clock   *clock
 	table   *table
 	rows    []schemas.Record
-	final   []bool // for each row, if the query asked for it: see filter.final
+	final   []bool // for each row, if the query asked for it: see pass.final
 	rejects []schemas.Reject
 	// from is the place where the chunk begins, end that of its last row. last is set if no row of the query
 	// comes after it.

@@ -1,13 +1,10 @@
 package postgres
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -39,9 +36,11 @@ import (
 const clockSQL = `WITH c AS MATERIALIZED (
   SELECT pg_is_in_recovery() AS standby, pg_last_xact_replay_timestamp() AS replayed,
          CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() END AS position)
-SELECT now(), c.standby, c.replayed, c.position, s::pg_catalog.text,
+SELECT CASE WHEN c.standby THEN c.replayed ELSE now() END, c.standby,
+       coalesce((c.position - '0/0'::pg_catalog.pg_lsn)::bigint, 0), s::pg_catalog.text,
        pg_snapshot_xmax(s)::pg_catalog.text::bigint + age(pg_snapshot_xmax(s)::pg_catalog.xid),
-       to_regclass($1)::pg_catalog.oid, row_security_active(to_regclass($1)::pg_catalog.oid), %s
+       coalesce(to_regclass($1)::pg_catalog.oid, 0::pg_catalog.oid),
+       coalesce(row_security_active(to_regclass($1)::pg_catalog.oid), false), coalesce(%s, 0)
 FROM c, pg_current_snapshot() AS s
 WHERE set_config('client_encoding',
   CASE current_setting('server_encoding') WHEN 'SQL_ASCII' THEN 'SQL_ASCII' ELSE 'UTF8' END, true) <> ''
@@ -55,6 +54,35 @@ var (
 
 // timelineSQL asks a primary for its timeline.
 const timelineSQL = `('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int`
+
+// clockQuery asks for the clock, and for the table that t's name leads to.
+func clockQuery(t *table, searchPath any) *statement {
+	q, name := statement{sql: clockAloneSQL}, any(nil)
+	if t != nil {
+		name = t.plainName
+		if t.identified {
+			q.sql = clockTimelineSQL
+		}
+	}
+	q.param(pgtype.TextOID, name)
+	q.param(pgtype.TextOID, searchPath)
+	return &q
+}
+
+// readClock reads the answer to clockQuery.
+func readClock(tx *transaction) (*clock, error) {
+	c, shown := &clock{}, ""
+	var at *time.Time
+	err := tx.scan(&at, &c.standby, &c.position, &shown, &c.next, &c.relation, &c.hidden, &c.timeline)
+	if err != nil {
+		return nil, err
+	}
+	if c.known = at != nil; c.known {
+		c.time = schemas.InstantOf(*at)
+	}
+	c.snapshot, err = parseSnapshot(shown)
+	return c, err
+}
 
 // clock is the moment of a transaction of ours, by the server's clock and by its transaction ids, and the
 // table that the name led to.
@@ -108,52 +136,3 @@ func (c *clock) olderThan(before *clock) bool {
 // before. The database was restored, or is another one, and no horizon holds any more. A standby may only
 // lag.
 func (c *clock) rewound(before *clock) bool { return !c.standby && c.next < before.xmax }
-
-var errClock = errors.New("read the server's clock: an answer of another shape than PostgreSQL's")
-
-// readClock reads the answer to clockSQL, of one row. It does not read further rows, of which there may be
-// no end.
-func readClock(rows *pgconn.ResultReader) (*clock, error) {
-	if !rows.NextRow() {
-		if _, err := rows.Close(); err != nil {
-			return nil, err
-		}
-		return nil, errShort
-	}
-	c, err := parseClock(rows.Values())
-	if err != nil {
-		return nil, err
-	}
-	if rows.NextRow() {
-		return nil, errClock
-	}
-	_, err = rows.Close()
-	return c, err
-}
-
-// parseClock reads a row of clockSQL, in binary format.
-func parseClock(v [][]byte) (*clock, error) {
-	if len(v) != 9 || len(v[0]) != 8 || len(v[1]) != 1 || len(v[5]) != 8 {
-		return nil, errClock
-	}
-	at := v[0]
-	c := &clock{standby: isTrue(v[1]), next: binary.BigEndian.Uint64(v[5]), known: true, hidden: isTrue(v[7])}
-	if c.standby {
-		at, c.known = v[2], len(v[2]) == 8
-		if len(v[3]) == 8 {
-			c.position = binary.BigEndian.Uint64(v[3])
-		}
-	}
-	if c.known {
-		c.time = instantOf(int64(binary.BigEndian.Uint64(at)))
-	}
-	if len(v[6]) == 4 {
-		c.relation = binary.BigEndian.Uint32(v[6])
-	}
-	if len(v[8]) == 4 {
-		c.timeline = binary.BigEndian.Uint32(v[8])
-	}
-	var err error
-	c.snapshot, err = parseSnapshot(string(v[4]))
-	return c, err
-}

@@ -92,7 +92,7 @@
 //  2. The transaction's own id is low or more. So by the argument above the row is stamped
 //     horizons.reach(low) or later. It is not stamped before settled either.
 //  3. So the pass reads the rows that are stamped max(settled, reach(low)) or later and have xmin >= low
-//     (filter). Afterwards everything that c shows was met, or was replaced by a version that c does not
+//     (part.low). Afterwards everything that c shows was met, or was replaced by a version that c does not
 //     show. The next floor is the union of c and S, because a standby's c does not list running transactions.
 //  4. It settles by reach(c.xmin): c shows all writes below c.xmin. In the range that the pass did not read
 //     nothing can have appeared, so settled moves across it.
@@ -141,12 +141,11 @@
 //     rows.
 //   - A column is renamed or dropped, and only the other columns are read: null replaces its values in all
 //     rows that are read again, and a sweep spreads it. So a column that was there may not go missing
-//     (catalogue.accept). A column that is dropped and added again between two reads cannot be detected.
+//     (chunkReader.accept). A column that is dropped and added again between two reads cannot be detected.
 //
 // Some relations make rows visible in other ways, or hide their xmin: a view, a partitioned table, row
-// security, a grant on single columns. They have no floor and no filter (table.noFloor). Only rule 2 holds,
-// so within the life of a Source a pass begins at max(settled, reach(low)), and dedup suppresses the rows
-// that are read again. A new owner begins at settled.
+// security, a grant on single columns. They have no floor and no filter (table.noFloor). Each pass reads all
+// rows from settled on, and dedup suppresses those that are read again.
 //
 // A row that a pass calls Final was written below c.xmin, and so lies below all later floors. (After 2^31
 // transactions it looks newer than it is, and is met once more.)
@@ -160,7 +159,7 @@
 //
 // # The way of a row
 //
-// DB.begin sends a transaction. stream.next decodes its rows into a chunk. chunkReader.chunks yields chunks,
-// and tries again if a transaction fails. Source.pass reads them, and pass.batch decides what each of them
-// settles.
+// DB.begin sends a transaction. chunkReader.next decodes its rows into a chunk. chunkReader.chunks yields
+// chunks, and tries again if a transaction fails. Source.pass reads them, and pass.batch decides what each of
+// them settles.
 package postgres

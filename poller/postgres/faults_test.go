@@ -263,7 +263,7 @@ func TestWhatOnlyAPersonCanFixHoldsAndSaysWhatToDo(t *testing.T) {
 		{"wrong password", direct("wr0ng", s.name), "", "", "check user and password"},
 		{"wrong password at the pooler", pooled("wr0ng", ""), "", "", "check user, password and database"},
 		{"no such database", direct(password, "nowhere"), "", "", `no database "nowhere"`},
-		{"a startup parameter", pooled(password, "&statement_timeout=5"), "", "", "sets statement_timeout: remove"},
+		{"a startup parameter", pooled(password, "&statement_timeout=5"), "", "", "remove startup parameters"},
 		{"no privilege", pooled(password, ""),
 			"REVOKE SELECT ON orders FROM " + role, "GRANT SELECT ON orders TO " + role, "GRANT SELECT ON orders"},
 		{"no table", pooled(password, ""),

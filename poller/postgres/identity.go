@@ -1,12 +1,13 @@
 package postgres
 
 import (
-	"encoding/binary"
-	"errors"
+	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
@@ -22,77 +23,52 @@ CASE WHEN pg_is_in_recovery() THEN
 		pg_control_recovery() r)
 ELSE ` + timelineSQL + ` END`
 
-// identitySQL asks since when the server has given out ids in turn, and for the number of the column
-// updated_at.
+// identitySQL asks what the name $1 leads to now ($2 is its table's full name), since when the server has
+// given out ids in turn, for the number of the column updated_at, and for the history.
+//
+// The clock does not show everything that may become of a table. Another schema of the search_path may have a
+// table of the name, a table that was alone may get children, and a view may lead elsewhere.
 //
 // After a crash, a server gives out some ids again: those of transactions whose WAL was not flushed, because
 // they were rolled back, or committed with synchronous_commit off. A snapshot may have shown them as over. If
 // only one of its processes dies, the server recovers in the same way. It keeps its start time then, but its
 // statistics are reset. A standby gives out no ids, and replays only flushed ones.
-const identitySQL = `CASE WHEN NOT pg_is_in_recovery() THEN
+const identitySQL = belowSQL + `SELECT to_regclass($2) IS DISTINCT FROM to_regclass($1),
+` + elsewhereSQL + `,
+` + leadsToSQL + `,
+CASE WHEN NOT pg_is_in_recovery() THEN
 	greatest(pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()) END,
-(SELECT attnum FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'updated_at')`
+coalesce((SELECT attnum FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'updated_at'), 0), `
 
-// The clock does not show everything that may become of a table. Another schema of the search_path may have a
-// table of the name, a table that was alone may get children, and a view may lead elsewhere. PostgreSQL needs
-// 0.4 ms to find the last one out, so a table that is alone is not asked for it.
-const (
-	becameSQL   = "SELECT to_regclass($2) IS DISTINCT FROM to_regclass($1), "
-	childrenSQL = "(SELECT relhassubclass FROM pg_class WHERE oid = to_regclass($1))"
-)
-
-// identityQuery asks what t's name leads to now, and in which database.
-func identityQuery(t *table) statement {
-	q := statement{sql: belowSQL + becameSQL + elsewhereSQL + ", " + leadsToSQL}
-	if t.alone {
-		q.sql = becameSQL + childrenSQL + ", NULL"
-	}
+// identity reads the clock and the identity of t.
+func (db *DB) identity(ctx context.Context, t *table, l *lineage) (*clock, watermark.Identity, error) {
+	id := watermark.Identity{Table: t.oid, Schema: t.schema, Kind: t.kind, Started: schemas.MinInstant,
+		LeadsTo: strconv.FormatUint(xxhash.Sum64String(t.leadsTo), 16)}
+	q := statement{sql: identitySQL + "'', 0"}
 	if t.identified {
-		q.sql += ", " + historySQL
-	} else {
-		q.sql += ", NULL, NULL"
+		q.sql = identitySQL + historySQL
 	}
-	q.sql += ", " + identitySQL
-	q.param(oidText, []byte(t.plainName))
-	q.param(oidText, []byte(t.bareName))
-	return q
-}
-
-// identityOf reads the answer to identityQuery. Its error may be that of isElsewhere.
-func identityOf(t *table, rows [][][]byte) (watermark.Identity, error) {
-	id := watermark.Identity{Table: t.oid, Schema: t.schema, Kind: t.kind}
-	if len(rows) != 1 || len(rows[0]) != 7 || len(rows[0][4]) != 0 && len(rows[0][4]) != 4 {
-		return id, errors.New("ask which database this is: an answer of another shape than PostgreSQL's")
+	q.param(pgtype.TextOID, t.bareName)
+	q.param(pgtype.TextOID, t.plainName)
+	var swapped bool
+	var elsewhere, leadsTo string
+	var started *time.Time
+	c, err := db.ask(ctx, t, l, &q, &swapped, &elsewhere, &leadsTo, &started, &id.UpdatedAt, &id.System,
+		&id.Timeline)
+	switch {
+	case err != nil:
+		return nil, id, err
+	case elsewhere != "":
+		return nil, id, isElsewhere(t.plainName, elsewhere)
+	case swapped, leadsTo != t.leadsTo:
+		return nil, id, errSwapped
+	case id.UpdatedAt == 0:
+		return nil, id, errRetyped
 	}
-	v := rows[0]
-	if isTrue(v[0]) || t.alone && isTrue(v[1]) {
-		return id, errSwapped
+	if started != nil {
+		id.Started = schemas.InstantOf(*started)
 	}
-	if !t.alone {
-		if err := isElsewhere(t.plainName, v[1]); err != nil {
-			return id, err
-		}
-	}
-	if len(v[6]) != 2 {
-		return id, errRetyped
-	}
-	if len(v[2]) > 0 {
-		id.LeadsTo = strconv.FormatUint(xxhash.Sum64(v[2]), 16)
-	}
-	id.System = string(v[3])
-	if len(v[4]) == 4 {
-		id.Timeline = binary.BigEndian.Uint32(v[4])
-	}
-	id.Started, id.UpdatedAt = timeOf(v[5]), int16(binary.BigEndian.Uint16(v[6]))
-	return id, nil
-}
-
-// timeOf reads a timestamptz. It returns MinInstant for NULL.
-func timeOf(v []byte) schemas.Instant {
-	if len(v) != 8 {
-		return schemas.MinInstant
-	}
-	return instantOf(int64(binary.BigEndian.Uint64(v)))
+	return c, id, nil
 }
 
 // differs returns how the identity id differs from before, under which earlier rows were read, or nil.
@@ -124,8 +100,9 @@ func differs(id, before *watermark.Identity) *poller.LostError {
 	return nil
 }
 
-// kinds names the relkinds that are read.
-var kinds = map[string]string{"r": "a table", "p": "a partitioned table", "v": "a view"}
+// kinds names the relkinds. Those of f and m are not read.
+var kinds = map[string]string{"r": "a table", "p": "a partitioned table", "v": "a view",
+	"f": "a foreign table", "m": "a materialized view"}
 
 // isAnother returns a *poller.BlockedError if t is another table than the one that was read before, and no
 // person has confirmed it.

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"cmp"
-	"encoding/binary"
 	"math"
 
 	"github.com/storestream/storestream/internal/watermark"
@@ -67,17 +66,4 @@ func instantOf(micros int64) schemas.Instant {
 		return schemas.MaxInstant
 	}
 	return max(schemas.Instant(micros)+epoch, schemas.MinInstant)
-}
-
-// idOf reads an integer of 2, 4 or 8 bytes; false for NULL.
-func idOf(v []byte) (int64, bool) {
-	switch len(v) {
-	case 8:
-		return int64(binary.BigEndian.Uint64(v)), true
-	case 4:
-		return int64(int32(binary.BigEndian.Uint32(v))), true
-	case 2:
-		return int64(int16(binary.BigEndian.Uint16(v))), true
-	}
-	return 0, false
 }

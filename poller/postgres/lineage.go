@@ -23,26 +23,35 @@ type lineage struct {
 }
 
 // follow makes c the latest clock, or returns why a chunk that was read under it may not be used:
-// errLagging, or a *poller.LostError, after which the lineage begins anew.
+// errLagging, or a *poller.LostError, after which a pass begins a new lineage.
 func (l *lineage) follow(c *clock) error {
-	rewound := l.rewound(c)
-	if rewound != "" || l.lags(c) {
-		if l.lagging.IsZero() {
-			l.lagging = time.Now()
+	if why := l.rewound(c); why != "" {
+		return lostDatabase(why)
+	}
+	if l.latest != nil && (c.olderThan(l.latest) || l.replaced(c)) {
+		if err := l.wait(); err != nil {
+			return err
 		}
-		if rewound == "" && time.Since(l.lagging) < lagPatience {
-			return errLagging
-		}
-		return l.end(cmp.Or(rewound, "it has shown less than before for too long"))
+		return lostDatabase("it has shown less than before for too long")
 	}
 	*l = lineage{latest: c, timeline: cmp.Or(c.timeline, l.timeline)}
 	return nil
 }
 
-// end begins the lineage anew, because this is not the database that was read before, or not its history. No
-// horizon counts any more, and rows that were read may be gone.
-func (l *lineage) end(why string) error {
-	*l = lineage{}
+// wait returns errLagging, for as long as lagPatience.
+func (l *lineage) wait() error {
+	if l.lagging.IsZero() {
+		l.lagging = time.Now()
+	}
+	if time.Since(l.lagging) < lagPatience {
+		return errLagging
+	}
+	return nil
+}
+
+// lostDatabase returns the error for a database, or a history of it, that is not the one that was read
+// before. No horizon counts any more, and rows that were read may be gone.
+func lostDatabase(why string) error {
 	return lost(true, "the database was restored or promoted, or is another one: %s", why)
 }
 
@@ -50,7 +59,7 @@ func (l *lineage) end(why string) error {
 // read. Its error is a *poller.LostError.
 func (l *lineage) reached(timeline uint32) error {
 	if before := l.timeline; before != 0 && timeline > before {
-		return l.end(fmt.Sprintf("its timeline is %d, and was %d", timeline, before))
+		return lostDatabase(fmt.Sprintf("its timeline is %d, and was %d", timeline, before))
 	}
 	l.timeline = max(l.timeline, timeline)
 	return nil
@@ -67,11 +76,6 @@ func (l *lineage) rewound(c *clock) string {
 		return fmt.Sprintf("its timeline is %d, and was %d", c.timeline, l.timeline)
 	}
 	return ""
-}
-
-// lags returns true if c shows less than the clocks before it.
-func (l *lineage) lags(c *clock) bool {
-	return l.latest != nil && (c.olderThan(l.latest) || l.replaced(c))
 }
 
 // replaced returns true if c comes from a primary that was replaced by another one and still answers.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/storestream/storestream/schemas"
 )
 
 // A row may have a value of 1 GB, and no record may have more than 8 MiB. Such a row must not end this
@@ -66,25 +65,10 @@ func (t *table) cutLong() *table {
 	}
 	list = append(list, "nullif(concat_ws(',', "+strings.Join(cut, ", ")+"), '')")
 	g := *t
-	g.list = strings.Join(list, ", ")
+	g.list, g.cuts = strings.Join(list, ", "), true
 	g.name += " CROSS JOIN LATERAL (SELECT " + strings.Join(sum, " + ") + " AS " + widthColumn +
 		" OFFSET 0) AS w" // OFFSET 0: computed once a row, not in each place that names it
-	g.columns = append(t.columns[:len(t.columns):len(t.columns)], schemas.Column{OID: oidText})
-	g.cuts = true
 	return &g
-}
-
-// decode makes a record or a reject of a row of t. cut is set if values were left out.
-func (t *table) decode(v [][]byte) (record schemas.Record, reject *schemas.Reject, cut bool) {
-	if t.cuts {
-		last := len(v) - 1
-		lengths := v[last]
-		if v = v[:last]; lengths != nil {
-			return record, t.decoder.TooLong(v, leftOut(lengths, len(v)), maxRow), true
-		}
-	}
-	record, reject = t.decoder.Decode(v)
-	return record, reject, false
 }
 
 // leftOut reads the last column of cutLong's list. It returns the bytes that were left out, by column.

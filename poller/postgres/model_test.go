@@ -307,10 +307,9 @@ type model struct {
 	fields   []string
 	topic    map[int64]version
 	// What a Source holds.
-	unfiltered *watermark.Floor
-	horizons   horizons
-	lineage    lineage
-	catalogue  catalogue
+	horizons horizons
+	lineage  lineage
+	reader   chunkReader
 	// alone: there is no standby.
 	alone bool
 	// final was said of these versions.
@@ -321,13 +320,13 @@ type model struct {
 func age(id, next uint64) int32 { return int32(uint32(next) - uint32(id)) }
 
 // passes says whether the server lets a row through.
-func (f *filter) passes(v version, next uint64) bool {
-	return f.low == 0 || age(v.xmin, next) <= age(f.low, next)
+func (p part) passes(v version, next uint64) bool {
+	return p.low == 0 || age(v.xmin, next) <= age(p.low, next)
 }
 
 // isFinal is what the server says of a row that it lets through.
-func (f *filter) isFinal(v version, next uint64) bool {
-	return f.final != 0 && age(v.xmin, next) > age(f.final, next)
+func (p *pass) isFinal(v version, next uint64) bool {
+	return p.final != 0 && age(v.xmin, next) > age(p.final, next)
 }
 
 // poll is a pass. It may end at any batch: what was committed by then is all that the next one knows.
@@ -358,7 +357,6 @@ func (m *model) poll(t *rapid.T) {
 		m.lineage = before
 		return
 	}
-	p.trusted = r.Floor != nil || r.Cursor != nil || len(m.final) > 0
 	if !m.begin(p, r) {
 		return
 	}
@@ -382,9 +380,9 @@ func (m *model) poll(t *rapid.T) {
 		}
 		for i, row := range rows {
 			if m.final[row] && m.w.next-row.v.xmin < 1<<31 { // what wraps looks newer than it is
-				t.Fatalf("row %d %v was final, and is met again by %+v", row.id, row.v, p.filter)
+				t.Fatalf("row %d %v was final, and is met again by %+v", row.id, row.v, p.parts[0])
 			}
-			if p.parts[0].until == nil && p.filter.isFinal(row.v, chunk.clock.next) {
+			if p.parts[0].until == nil && p.isFinal(row.v, chunk.clock.next) {
 				m.final[row] = true
 			}
 			m.topic[row.id] = rows[i].v
@@ -393,10 +391,7 @@ func (m *model) poll(t *rapid.T) {
 		m.settled, m.cursor, m.identity, m.w.known = max(m.settled, b.Settled), b.Cursor, b.Identity, true
 		m.check()
 		if b.Done != nil {
-			m.floor, m.fields, m.unfiltered = b.Done.Floor, b.Done.Fields, nil
-			if p.table.noFloor != "" {
-				m.unfiltered = p.floor
-			}
+			m.floor, m.fields = b.Done.Floor, b.Done.Fields
 			m.horizons.prune(p.xmin)
 			played.Count("a complete pass", true)
 			if (!p.resumed || again) && !late && !m.w.changed {
@@ -456,11 +451,7 @@ func (m *model) begin(p *pass, r poller.Request) bool {
 			m.lose(err)
 			return false
 		}
-		old := m.floor
-		if p.table.noFloor != "" {
-			old = m.unfiltered
-		}
-		if lost = p.begin(old, m.cursor); m.floor == nil {
+		if lost = p.begin(r); m.floor == nil {
 			clear(m.final)
 			return true
 		}
@@ -503,8 +494,8 @@ func (m *model) sweep() {
 // takeover is another owner, who knows the watermark alone.
 func (m *model) takeover() {
 	m.w.played.Count("a takeover", true)
-	m.horizons, m.lineage, m.unfiltered = horizons{overlap: modelOverlap}, lineage{}, nil
-	m.catalogue = catalogue{}
+	m.horizons, m.lineage = horizons{overlap: modelOverlap}, lineage{}
+	m.reader = chunkReader{}
 }
 
 // table is what the catalogue says now; nil: the resource is blocked.
@@ -518,9 +509,9 @@ func (m *model) table() *table {
 	if m.w.gone && m.fields != nil {
 		t.fields, t.missing = []string{"id"}, []string{"note"}
 	}
-	m.catalogue.resource, m.catalogue.before = &schemas.Resource{}, m.identity
-	m.catalogue.expect(m.fields)
-	err := m.catalogue.accept(t)
+	m.reader.resource, m.reader.before = &schemas.Resource{}, m.identity
+	m.reader.expect(m.fields)
+	err := m.reader.accept(t)
 	switch {
 	case another:
 		m.w.t.Fatalf("another client's search_path decides which table is read: %v", err)
@@ -584,8 +575,8 @@ func (m *model) chunk(p *pass, k key) (*chunk, []place) {
 	part := p.parts[0]
 	for id, v := range visible {
 		at := key{at: microsOf(v.stamp), id: id}
-		beyond := part.filter == nil || part.until != nil && at.after(*part.until)
-		if at.after(k) && !beyond && part.filter.passes(v, c.next) {
+		beyond := part.undated || part.until != nil && at.after(*part.until)
+		if at.after(k) && !beyond && part.passes(v, c.next) {
 			v.null = table.missing != nil
 			rows = append(rows, place{id, v})
 		}
@@ -623,7 +614,7 @@ func (m *model) met(p *pass, visible map[int64]version) {
 	m.w.played.Count("a complete pass is checked", len(visible) > 0)
 	for id, v := range visible {
 		if m.w.rows[id] == v && v.stamp >= p.from && m.topic[id] != v {
-			m.w.t.Fatalf("a pass at %+v by %+v missed row %d %v, has %v", p.clock, p.filter, id, v, m.topic[id])
+			m.w.t.Fatalf("a pass at %+v by %+v missed row %d %v, has %v", p.clock, p.parts, id, v, m.topic[id])
 		}
 	}
 }
@@ -635,7 +626,7 @@ func (m *model) replay() {
 	}
 	m.identity, m.w.known = m.identity.Confirmed(), false
 	m.settled = min(m.settled, m.w.now-schemas.Instant(rapid.IntRange(0, 100).Draw(m.w.t, "back")))
-	m.cursor, m.floor, m.unfiltered = nil, nil, nil
+	m.cursor, m.floor = nil, nil
 	m.w.replayed = nil // nothing is left by which to tell that a standby lags
 	clear(m.final)
 	for id, v := range m.topic {

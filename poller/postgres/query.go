@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -21,8 +22,19 @@ type statement struct {
 }
 
 // param adds a parameter and returns its place: $1, $2 and so on.
-func (s *statement) param(oid uint32, value []byte) string {
-	s.oids, s.values = append(s.oids, oid), append(s.values, value)
+func (s *statement) param(oid uint32, value any) string {
+	encoded, err := pgtype.NewMap().Encode(oid, pgtype.BinaryFormatCode, value, nil)
+	if err != nil {
+		panic(err) // a type of Go that does not fit the oid, which is a constant
+	}
+	s.oids, s.values = append(s.oids, oid), append(s.values, encoded)
+	return "$" + strconv.Itoa(len(s.oids))
+}
+
+// stamp adds a parameter of the type of the column that it is compared with: timestamp or timestamptz, in
+// PostgreSQL's own microseconds. A naive timestamp means UTC here, whatever the session's zone.
+func (s *statement) stamp(micros int64) string {
+	s.oids, s.values = append(s.oids, 0), append(s.values, binary.BigEndian.AppendUint64(nil, uint64(micros)))
 	return "$" + strconv.Itoa(len(s.oids))
 }
 
@@ -30,8 +42,8 @@ func (s *statement) param(oid uint32, value []byte) string {
 // one (nil: to the end).
 type query func(t *table, after key, until *key, limit int) statement
 
-// changed asks for the rows that f, as it is at each statement, does not leave out, in the order (updated_at,
-// id). A row that is updated meanwhile moves ahead, so no row is skipped.
+// query asks for the rows of a part. For the order (updated_at, id) it goes by p.final as it is at each
+// statement. A row that is updated meanwhile moves ahead, so no row is skipped.
 //
 // The filter lets more pass than it must, never less. age(xmin) counts down from the next id, modulo 2^32, so
 // a row that low or a later transaction has written is at most as old as low. Freezing does not hide such a
@@ -41,28 +53,31 @@ type query func(t *table, after key, until *key, limit int) statement
 // negative age, and passes. A savepoint's id is later than its transaction's, so it passes.
 //
 // The planner knows nothing of tableoid and assumes that all rows pass. So it uses the index on the key.
-func changed(f *filter) query {
+func (p *pass) query(part part) query {
+	if part.undated {
+		return undated
+	}
 	return func(t *table, after key, until *key, limit int) statement {
-		f := *f
+		low, final := part.low, p.final
 		if t.noFloor != "" { // since the pass began: its xmin may be forbidden
-			f = filter{}
+			low, final = 0, 0
 		}
-		s := statement{far: f.low != 0}
-		s.param(t.updatedOID, int8Param(after.at))
-		s.param(oidInt8, int8Param(after.id))
-		s.param(oidInt8, int8Param(int64(limit)))
+		s := statement{far: low != 0}
+		s.stamp(after.at)
+		s.param(pgtype.Int8OID, after.id)
+		s.param(pgtype.Int8OID, int64(limit))
 		list, where := t.list, ""
 		if until != nil {
 			where += fmt.Sprintf(" AND (updated_at, id) <= (%s, %s)",
-				s.param(t.updatedOID, int8Param(until.at)), s.param(oidInt8, int8Param(until.id)))
+				s.stamp(until.at), s.param(pgtype.Int8OID, until.id))
 		}
-		if f.low != 0 {
+		if low != 0 {
 			where += fmt.Sprintf(" AND (age(%[1]s.xmin) <= (SELECT age(%[2]s)) OR %[1]s.tableoid <> %[3]s)",
-				t.plainName, s.param(oidXid, xidParam(f.low)), s.param(oidOid, oidParam(f.table)))
+				t.plainName, s.param(pgtype.XIDOID, uint32(low)), s.param(pgtype.OIDOID, p.table.oid))
 		}
-		if f.final != 0 {
+		if final != 0 {
 			list += fmt.Sprintf(", age(%[1]s.xmin) > (SELECT age(%[2]s)) AND %[1]s.tableoid = %[3]s",
-				t.plainName, s.param(oidXid, xidParam(f.final)), s.param(oidOid, oidParam(f.table)))
+				t.plainName, s.param(pgtype.XIDOID, uint32(final)), s.param(pgtype.OIDOID, p.table.oid))
 		}
 		const sql = `SELECT %s FROM %s WHERE (updated_at, id) > ($1, $2)%s ORDER BY updated_at, id LIMIT $3`
 		s.sql = fmt.Sprintf(sql, list, t.name, where)
@@ -73,13 +88,11 @@ func changed(f *filter) query {
 // rowAfter asks for the place of the row that comes n rows after another place. There is no such row if fewer
 // rows come.
 func rowAfter(t *table, after key, n int) statement {
-	s := statement{}
-	s.param(t.updatedOID, int8Param(after.at))
-	s.param(oidInt8, int8Param(after.id))
-	s.param(oidInt8, int8Param(int64(n)))
-	const sql = `SELECT updated_at, id FROM %s WHERE (updated_at, id) > ($1, $2) ` +
-		`ORDER BY updated_at, id OFFSET $3 LIMIT 1`
-	s.sql = fmt.Sprintf(sql, t.plainName)
+	s := statement{sql: "SELECT updated_at, id::int8 FROM " + t.plainName +
+		" WHERE (updated_at, id) > ($1, $2) ORDER BY updated_at, id OFFSET $3 LIMIT 1"}
+	s.stamp(after.at)
+	s.param(pgtype.Int8OID, after.id)
+	s.param(pgtype.Int8OID, int64(n))
 	return s
 }
 
@@ -92,20 +105,17 @@ func undated(t *table, after key, _ *key, limit int) statement {
 // order of id.
 func since(from schemas.Instant) query {
 	return func(t *table, after key, until *key, limit int) statement {
-		where := "id <= $3"
-		if from > schemas.MinInstant && t.createdOID != 0 {
-			where = "id <= $3 AND (updated_at >= $4 OR updated_at IS NULL OR created_at >= $5)"
-		} else if from > schemas.MinInstant {
-			where = "id <= $3 AND (updated_at >= $4 OR updated_at IS NULL)"
+		where, stamps := "id <= $3", 0
+		if from > schemas.MinInstant {
+			where, stamps = "id <= $3 AND (updated_at IS NULL OR updated_at >= $4)", 1
+			if t.createdIsTime {
+				where, stamps = "id <= $3 AND (updated_at IS NULL OR updated_at >= $4 OR created_at >= $5)", 2
+			}
 		}
 		s := byID(t, where, after, limit)
-		s.param(oidInt8, int8Param(until.id))
-		if from <= schemas.MinInstant {
-			return s
-		}
-		s.param(t.updatedOID, int8Param(microsOf(from)))
-		if t.createdOID != 0 {
-			s.param(t.createdOID, int8Param(microsOf(from)))
+		s.param(pgtype.Int8OID, until.id)
+		for range stamps {
+			s.stamp(microsOf(from))
 		}
 		return s
 	}
@@ -115,7 +125,7 @@ func since(from schemas.Instant) query {
 func named(ids []int64) query {
 	return func(t *table, after key, _ *key, limit int) statement {
 		s := byID(t, "id = ANY($3)", after, limit)
-		s.param(oidInt8Array, int8ArrayParam(ids))
+		s.param(pgtype.Int8ArrayOID, ids)
 		return s
 	}
 }
@@ -132,28 +142,7 @@ func byID(t *table, where string, after key, limit int) statement {
 		compared = ">="
 	}
 	s := statement{sql: fmt.Sprintf(sql, t.list, t.name, compared, where)}
-	s.param(oidInt8, int8Param(after.id))
-	s.param(oidInt8, int8Param(int64(limit)))
+	s.param(pgtype.Int8OID, after.id)
+	s.param(pgtype.Int8OID, int64(limit))
 	return s
-}
-
-func int8Param(v int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(v)) }
-
-// xidParam is a transaction id in the server's own 32 bits, without the epoch: age() compares modulo 2^32.
-func xidParam(id uint64) []byte { return binary.BigEndian.AppendUint32(nil, uint32(id)) }
-
-func oidParam(oid uint32) []byte { return binary.BigEndian.AppendUint32(nil, oid) }
-
-// int8ArrayParam is an int8[] in binary format.
-func int8ArrayParam(ids []int64) []byte {
-	b := make([]byte, 0, 20+12*len(ids))
-	// dimensions, has nulls, element type, length, lower bound
-	for _, word := range []uint32{1, 0, oidInt8, uint32(len(ids)), 1} {
-		b = binary.BigEndian.AppendUint32(b, word)
-	}
-	for _, id := range ids {
-		b = binary.BigEndian.AppendUint32(b, 8)
-		b = binary.BigEndian.AppendUint64(b, uint64(id))
-	}
-	return b
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/wait"
-	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
@@ -43,20 +42,9 @@ const (
 
 // Source reads one table. It belongs to one takeover and to one goroutine; see poller.Source.
 type Source struct {
-	start  schemas.Instant
-	reader *chunkReader
-
-	// The last pass sets horizons, unfiltered and final. They are valid for one history of the database.
-
-	horizons horizons
-	// unfiltered is the last pass's floor if the watermark has none for this table. The next pass may begin by
-	// it, but may not leave out rows.
-	unfiltered *watermark.Floor
-	final      bool // a row was called final
-	// lost is the error for the next pass: a read of another kind has found another history of the database.
-	lost *poller.LostError
-	// lagging is the time since which a standby has lacked settled transactions. Zero means that it does not.
-	lagging time.Time
+	start    schemas.Instant
+	reader   *chunkReader
+	horizons horizons // valid for one history of the database
 	// rested is the time before which no pass begins: see Source.pass.
 	rested time.Time
 }
@@ -65,13 +53,6 @@ var _ poller.Source = (*Source)(nil)
 
 // NewSource returns a source for one takeover of one resource.
 func NewSource(db *DB, c SourceConfig) *Source {
-	if c.MaxRows <= 0 {
-		c.MaxRows = defaultMaxRows
-	}
-	c.Log = cmp.Or(c.Log, zap.NewNop())
-	if c.Doing == nil {
-		c.Doing = func(string) {}
-	}
 	return &Source{
 		start:    c.Start,
 		reader:   newChunkReader(db, c),
@@ -82,9 +63,11 @@ func NewSource(db *DB, c SourceConfig) *Source {
 // Read implements poller.Source.
 func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Batch, error] {
 	return func(yield func(poller.Batch, error) bool) {
-		defer s.reader.show("")
-		s.reader.catalogue.expect(r.Fields)
-		s.reader.catalogue.before = r.Identity
+		s.reader.expect(r.Fields)
+		s.reader.before = r.Identity
+		if t := s.reader.table; r.Kind == poller.Full || t != nil && len(t.missing) > 0 {
+			s.reader.table = nil // a column may have been added, and no error would show it
+		}
 		r.From = max(r.From, s.start)
 		var err error
 		switch r.Kind {
@@ -95,13 +78,12 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 		case poller.Lookup:
 			err = s.lookup(ctx, r, yield)
 		}
-		lost, isLost := errors.AsType[*poller.LostError](err)
-		switch {
-		case isLost && r.Kind == poller.Pass: // what is known of transactions and the clock does not count either
-			s.horizons = horizons{overlap: s.horizons.overlap, steps: steps{allowed: s.horizons.steps.allowed}}
-			s.unfiltered, s.final, s.lost = nil, false, nil
-		case isLost: // the next pass returns it
-			s.lost, err = lost, errors.New(lost.Why)
+		if lost, isLost := errors.AsType[*poller.LostError](err); isLost && r.Kind == poller.Pass {
+			// What is known of transactions and the clock does not count either.
+			s.horizons = horizons{overlap: s.horizons.overlap, steps: steps{allowed: allowedStep}}
+			s.reader.lineage = lineage{}
+		} else if isLost {
+			err = errors.New(lost.Why) // the next pass finds it too
 		}
 		if err != nil {
 			yield(poller.Batch{}, err)
@@ -112,31 +94,43 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 // pass reads what may have changed since r.From. It returns nil, as full and lookup do, if yield wants no
 // more.
 //
-// A standby does not list transactions, so while one stays open each pass reads all rows that were written
+// While a transaction stays open, a pass without a floor, or of a standby, reads all rows that were written
 // since it began. The poller's interval counts from the beginning of a poll, so such passes would follow one
-// another without a pause. After one of them the next pass waits for as long as it took.
+// another without a pause. So if settled is delayed, the next pass waits for as long as the last one took.
 func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.Batch, error) bool) error {
-	if s.lost != nil {
-		return s.lost
-	}
 	if pause := time.Until(s.rested); pause > 0 {
-		s.reader.show("resting: a transaction stays open, and on a standby each poll reads all rows since then")
+		s.reader.doing("resting: a transaction stays open, and each poll may read all rows since then")
+		defer s.reader.doing("")
 		if err := wait.For(ctx, pause); err != nil {
 			return err
 		}
-		s.reader.show("")
 	}
-	began := time.Now()
-	trusted := r.Floor != nil || r.Cursor != nil || s.final
-	p, err := newPass(ctx, s, r)
+	began, before := time.Now(), s.reader.lineage
+	c, t, id, err := s.reader.identify(ctx)
 	if err != nil {
 		return err
 	}
-	p.trusted = p.trusted || trusted
-	s.final = s.final || p.filter.final != 0
+	p := newPass(s, r, c, t, id)
+	if p.lags(r) {
+		if err := before.wait(); err != nil {
+			s.reader.lineage = before // nothing is read of that server
+			return s.reader.explain(err)
+		}
+	}
+	p.inherit(r)
+	p.horizons.observe(c, true)
+	if lost := p.lost(r, s.start); lost != nil {
+		return lost
+	}
+	if err := s.reader.lineage.reached(id.Timeline); err != nil {
+		return err
+	}
+	if lost := p.begin(r); lost != nil {
+		return lost
+	}
 	for len(p.parts) > 0 {
 		part := p.parts[0]
-		for c, err := range s.reader.chunks(ctx, part.query(), part.after, part.until) {
+		for c, err := range s.reader.chunks(ctx, p.query(part), part.after, part.until) {
 			if err != nil {
 				return err
 			}
@@ -156,59 +150,15 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 		return blocked
 	}
 	s.horizons.prune(p.xmin)
-	s.unfiltered = nil
-	if p.table.noFloor != "" {
-		s.unfiltered = p.floor // not before every batch was taken over
-	}
-	if p.clock.standby && p.delays() != "" {
+	if p.delays() != "" {
 		s.rested = time.Now().Add(min(time.Since(began), longestRest))
 	}
 	return nil
 }
 
-// waitFor returns an error if the server lags, for as long as lagPatience: it would show an older state.
-func (s *Source) waitFor(lags bool) error {
-	switch {
-	case !lags:
-		s.lagging = time.Time{}
-	case s.lagging.IsZero():
-		s.lagging = time.Now()
-	}
-	if lags && time.Since(s.lagging) < lagPatience {
-		return s.reader.explain(errLagging)
-	}
-	return nil
-}
-
-// floorOf returns the floor for a pass over t. Nil means that everything from r.From on has to be read.
-func (s *Source) floorOf(r poller.Request, t *table) *watermark.Floor {
-	if t.noFloor != "" {
-		return s.unfiltered
-	}
-	return r.Floor
-}
-
-// changed returns why rows of t may look different although no transaction has written them, or "".
-func (s *Source) changed(r poller.Request, t *table) string {
-	switch {
-	case r.Fields != nil && slices.ContainsFunc(t.fields, without(r.Fields)):
-		return "a column has come"
-	case t.noFloor != "" && r.Floor != nil:
-		return t.noFloor
-	}
-	return ""
-}
-
-// without returns a function that is true for a name that is none of names.
-func without(names []string) func(string) bool {
-	return func(name string) bool { return !slices.Contains(names, name) }
-}
-
 // full reads every row of r.IDs from r.From on by id. It leaves out bad chunks, and then ends in a
 // BlockedError.
 func (s *Source) full(ctx context.Context, r poller.Request, yield func(poller.Batch, error) bool) error {
-	s.reader.show("reading everything, by id")
-	s.reader.catalogue.forget() // a sweep reads a column that was added
 	ids := poller.IDRange{First: math.MinInt64, Last: math.MaxInt64}
 	if r.IDs != nil {
 		ids = *r.IDs

@@ -1,27 +1,22 @@
 package postgres
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-const (
-	// chunkDeadline limits a transaction that reads rows, including the wait for a connection. The service
-	// cancels a statement after 60 s, so an answer that has not come by then never will. A half-open connection
-	// answers nothing for hours.
-	chunkDeadline = 75 * time.Second
-	// catalogueDeadline limits a transaction with a small query.
-	catalogueDeadline = 20 * time.Second
-	// maxAnswer limits the rows of a small query. A table of PostgreSQL has at most 1,600 columns.
-	maxAnswer = 1600
-)
+// deadline limits a transaction, including the wait for a connection. The service cancels a statement after
+// 60 s, so an answer that has not come by then never will. A half-open connection answers nothing for hours.
+const deadline = 75 * time.Second
 
 var (
 	errShort  = errors.New("the server answered fewer statements than it was sent")
@@ -36,20 +31,33 @@ type transaction struct {
 
 	ctx     context.Context //nolint:containedctx // it ends with the transaction
 	cancel  context.CancelFunc
-	conn    *pgxpool.Conn
+	conn    *pgxpool.Conn // nil once it has ended
 	results *pgconn.MultiResultReader
+
+	// The others are for a transaction whose rows chunkReader.next cuts into chunks.
+
+	table *table
+	limit int // of its rows
+	// until is the place where the rows end, or nil for the end of the table. step is set if the query ends
+	// later.
+	until *key
+	step  bool
+	more  bool // a row has come, and belongs to the next chunk
+	count int  // rows so far
+	end   key  // the place of the last row
 }
 
-// begin starts a transaction with the query q and reads its clock. t is the table that the clock checks, or
-// nil.
+// begin starts a transaction with the query q and reads its clock. If t is not nil, its name has to lead to
+// the table that the catalogue knows. If l is not nil, the transaction has to show no less than those before
+// it.
 //
 // If q asks for it, the transaction locks the table before it takes the snapshot. A TRUNCATE, an ALTER TABLE
 // that rewrites the table, or another table that takes its name puts in other rows without a trace of the
 // old ones, and locks readers out until it commits. A query with a snapshot would wait for that commit, and
 // then read a table in which its snapshot shows nothing. A LOCK waits before there is a snapshot.
-func (db *DB) begin(ctx context.Context, limit time.Duration, t *table, q *statement) (*transaction, error) {
+func (db *DB) begin(ctx context.Context, t *table, l *lineage, q *statement) (*transaction, error) {
 	tx := &transaction{}
-	tx.ctx, tx.cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w in %v", errSilent, limit))
+	tx.ctx, tx.cancel = context.WithTimeoutCause(ctx, deadline, fmt.Errorf("%w in %v", errSilent, deadline))
 	var err error
 	if tx.conn, err = db.pool.Acquire(tx.ctx); err != nil {
 		err = tx.late(err)
@@ -64,57 +72,66 @@ func (db *DB) begin(ctx context.Context, limit time.Duration, t *table, q *state
 	for _, sql := range before {
 		batch.ExecParams(sql, nil, nil, nil, nil)
 	}
-	clock, name := clockAloneSQL, []byte(nil)
-	if t != nil {
-		name = []byte(t.plainName)
-		if t.identified {
-			clock = clockTimelineSQL
-		}
-	}
-	parameters := [][]byte{name, db.searchPath}
-	batch.ExecParams(clock, parameters, []uint32{oidText, oidText}, binaryFormat, binaryFormat)
+	clock := clockQuery(t, db.searchPath)
+	batch.ExecParams(clock.sql, clock.values, clock.oids, binaryFormat, binaryFormat)
 	batch.ExecParams(q.sql, q.values, q.oids, binaryFormat, binaryFormat)
 	for _, sql := range endTransaction {
 		batch.ExecParams(sql, nil, nil, nil, nil)
 	}
 	asked := time.Now()
 	tx.results = tx.conn.Conn().PgConn().ExecBatch(tx.ctx, &batch)
-	err = tx.skip(len(before) + 1)
-	if err == nil {
-		tx.clock, err = readClock(tx.results.ResultReader())
+	for range before {
+		tx.results.NextResult() // if it fails, so does scan
 	}
-	if err == nil {
-		err = tx.skip(1)
-	}
-	if err != nil {
+	if tx.clock, err = readClock(tx); err != nil {
 		return nil, tx.close(err)
 	}
-	tx.rows = tx.results.ResultReader()
 	tx.clock.asked, tx.clock.answered = asked, time.Now()
+	if t != nil && (tx.clock.relation != t.oid || tx.clock.hidden != t.hidden) {
+		return nil, tx.close(errSwapped)
+	}
+	if l != nil {
+		if err := l.follow(tx.clock); err != nil {
+			return nil, tx.close(err)
+		}
+	}
+	if !tx.results.NextResult() {
+		return nil, tx.close(errShort)
+	}
+	tx.rows = tx.results.ResultReader()
 	return tx, nil
 }
 
-// skip goes to the result of the nth next statement.
-func (tx *transaction) skip(n int) error {
-	for range n {
-		if !tx.results.NextResult() {
-			return errShort
-		}
+// scan reads the next result, of one row, into dest. It does not keep further rows, of which there may be no
+// end.
+func (tx *transaction) scan(dest ...any) error {
+	if tx.rows == nil && !tx.results.NextResult() {
+		return errShort
 	}
-	return nil
+	rows := pgx.RowsFromResultReader(tx.conn.Conn().TypeMap(), tx.results.ResultReader())
+	if !rows.Next() {
+		return cmp.Or(rows.Err(), pgx.ErrNoRows)
+	}
+	if err := rows.Scan(dest...); err != nil {
+		return fmt.Errorf("an answer of another shape than PostgreSQL's: %w", err)
+	}
+	if rows.Next() {
+		return errors.New("an answer of several rows: expected one")
+	}
+	return rows.Err()
 }
 
-// close ends the transaction and frees its connection. It returns the error of the transaction, which is err
+// close ends the transaction, if it has not ended, and frees its connection. It returns the error of the transaction, which is err
 // if the server has reported none. The rows that came are all rows only if close returns nil.
 func (tx *transaction) close(err error) error {
-	defer tx.cancel()
-	defer tx.conn.Release()
-	if err == nil {
-		_, err = tx.rows.Close()
+	if tx == nil || tx.conn == nil {
+		return err
 	}
-	if err == nil {
-		err = tx.skip(len(endTransaction))
-	}
+	defer func() {
+		tx.conn.Release()
+		tx.conn = nil
+		tx.cancel()
+	}()
 	if closed := tx.results.Close(); closed != nil {
 		err = closed // err may only say that an answer was missing
 	}
@@ -135,33 +152,16 @@ func (tx *transaction) late(err error) error {
 	return err
 }
 
-// answer reads the rows of a small query and ends the transaction.
-func (tx *transaction) answer() (*pgconn.Result, error) {
-	result := &pgconn.Result{FieldDescriptions: slices.Clone(tx.rows.FieldDescriptions())}
-	length := 0
-	for tx.rows.NextRow() {
-		var row [][]byte
-		for _, value := range tx.rows.Values() {
-			row = append(row, bytes.Clone(value)) // the connection reuses value
-			length += len(value)
-		}
-		if result.Rows = append(result.Rows, row); len(result.Rows) > maxAnswer || length > maxMessage {
-			return nil, tx.close(fmt.Errorf("the server answered a small query with %d rows of %d bytes, and went on",
-				len(result.Rows), length))
-		}
-	}
-	return result, tx.close(nil)
-}
-
-// ask runs a small query.
-func (db *DB) ask(ctx context.Context, limit time.Duration, q *statement) (*clock, *pgconn.Result, error) {
-	tx, err := db.begin(ctx, limit, nil, q)
+// ask runs a small query, whose answer is one row, and reads that row into dest. It returns pgx.ErrNoRows if
+// there is none. t and l are those of begin.
+func (db *DB) ask(ctx context.Context, t *table, l *lineage, q *statement, dest ...any) (*clock, error) {
+	tx, err := db.begin(ctx, t, l, q)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	result, err := tx.answer()
-	return tx.clock, result, err
+	err = tx.scan(dest...)
+	return tx.clock, tx.close(err)
 }
 
 // binaryFormat is the format of all parameters, and of all columns of a result.
-var binaryFormat = []int16{1}
+var binaryFormat = []int16{pgtype.BinaryFormatCode}

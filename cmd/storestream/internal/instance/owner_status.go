@@ -14,6 +14,9 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
+// unansweredAfter is how long a statement may go unanswered before the page says so.
+const unansweredAfter = 5 * time.Second
+
 // ownerStatus is the state of an owner for the page and the metrics, across takeovers. It is safe for
 // concurrent use.
 type ownerStatus struct {
@@ -158,6 +161,7 @@ func (s *ownerStatus) addPoller(r *status.Resource, p poller.Status, refused, un
 // pollerDoes returns the poller's activity and since when, in its source's words.
 func (s *ownerStatus) pollerDoes(p poller.Status) (string, time.Time) {
 	switch {
+	case p.Doing == "polling" && s.detail == postgres.Unanswered && time.Since(s.detailSince) < unansweredAfter:
 	case p.Doing == "polling" && s.detail != "":
 		return s.detail, s.detailSince.UTC()
 	case p.Doing == "waiting" && p.Err != nil:

@@ -1,0 +1,138 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/storestream/storestream/internal/tlsfile"
+	"github.com/storestream/storestream/poller"
+)
+
+// remedy is the step before a failed read is tried again.
+type remedy int
+
+const (
+	giveUp      remedy = iota // return the error: the poller tries again later, or a person has to act
+	again                     // pause: a connection broke, or a standby lags
+	smaller                   // ask for fewer rows: the server cancelled it
+	lookAgain                 // ask the catalogue: the table is not as it showed it
+	withoutLong               // read a row that is too long without its long values
+)
+
+const (
+	badLogin   = "%[2]s refuses the login of role %[3]q: check user and password in postgres.dsn"
+	noEncoding = "read %[1]s: a text in it cannot be converted from the encoding of database %[4]q to UTF-8. " +
+		"Correct the rows for which convert_to(COLUMN, 'UTF8') is an error: reading continues by itself"
+
+	// codeProtocol is how PgBouncer refuses a login, and reports that it has no server.
+	codeProtocol = "08P01"
+)
+
+// failures has what follows from a SQLSTATE, or from its class (PostgreSQL's appendix A): the remedy, and what
+// a person has to do if waiting does not help. Then the error is a *poller.BlockedError. says may name the
+// table, the address, the role and the database, in this order.
+var failures = map[string]struct {
+	remedy remedy
+	says   string
+}{
+	"28000": {says: badLogin},
+	"28P01": {says: badLogin},
+	"3D000": {says: "%[2]s has no database %[4]q: check postgres.dsn"},
+	"42P01": {says: "database %[4]q has no table %[1]s that role %[3]q can see: check postgres.dsn, or take " +
+		"the resource over REST (source: rest)"},
+	"22P05": {says: noEncoding}, // a character that UTF-8 does not have
+
+	// updated_at or created_at has another type now, and a stamp is not in its binary format. Or the database
+	// has bytes that its encoding does not have.
+	"22P03": {remedy: lookAgain},
+	"22021": {lookAgain, noEncoding},
+
+	// A grant on the table may have become one on its columns, and xmin is none of them.
+	"42501": {lookAgain, "role %[3]q may not read %[1]s: GRANT SELECT ON %[1]s TO %[3]q"},
+	"0A000": {remedy: lookAgain}, // cached plan must not change result type
+	"42703": {remedy: lookAgain}, // undefined_column
+	"42804": {remedy: lookAgain}, // datatype_mismatch
+	"42809": {remedy: lookAgain}, // wrong_object_type
+	"42883": {remedy: lookAgain}, // undefined_function
+
+	"57014": {remedy: smaller},     // statement_timeout
+	"25P04": {remedy: smaller},     // transaction_timeout, from PostgreSQL 17 on: the connection ends too
+	"40001": {remedy: smaller},     // a standby's replay needs what is read
+	"53100": {remedy: smaller},     // the disk is full of a sort's temporary files
+	"53200": {remedy: smaller},     // out of memory
+	"53400": {remedy: smaller},     // temp_file_limit
+	"54000": {remedy: withoutLong}, // a row of more than 1 GB cannot be sent
+
+	"08": {remedy: again}, // connection lost
+	"53": {remedy: again}, // too many connections
+	"57": {remedy: again}, // shutting down or starting up
+}
+
+// remedyFor returns the remedy for err, and the advice of failures. It goes by types and codes, never by text.
+func remedyFor(err error) (_ remedy, says string) {
+	pe, fromServer := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case errors.As(err, new(*pgproto3.ExceededMaxBodyLenErr)):
+		return withoutLong, ""
+	case errors.As(err, new(*poller.BlockedError)):
+		return giveUp, ""
+	case errors.Is(err, errRetyped), errors.Is(err, errSwapped):
+		return lookAgain, ""
+	case !fromServer && errors.Is(err, context.DeadlineExceeded):
+		return giveUp, ""
+	case !fromServer:
+		return again, "" // refused, reset, cut off, or lagging
+	case pe.Code == codeProtocol && errors.As(err, new(*pgconn.ConnectError)):
+		return again, "the pooler at %[2]s refuses the connection: check user, password and database in " +
+			"postgres.dsn, and remove startup parameters that the pooler does not take. If it is full, raise its " +
+			"max_client_conn"
+	}
+	f, known := failures[pe.Code]
+	if !known {
+		f = failures[pe.Code[:min(2, len(pe.Code))]]
+	}
+	return f.remedy, f.says
+}
+
+// explain makes err say what failed, on what, and what to do. pgx's errors about connecting hold no password,
+// and explain adds none.
+func (db *DB) explain(table string, err error) error {
+	address, login := db.address(), db.login.Get()
+	var pe *pgconn.PgError
+	var long *pgproto3.ExceededMaxBodyLenErr
+	switch {
+	case errors.As(err, new(*poller.BlockedError)):
+		return err
+	case errors.As(err, &long):
+		return fmt.Errorf("read %s: the server sent a message of %d bytes, more than the limit of %d: "+
+			"a row is too long", table, long.ActualBodyLen, long.MaxExpectedBodyLen)
+	case errors.As(err, &pe):
+		// Only the server's own message is shown: its detail may have values of the row. Messages about data
+		// (class 22) have such values themselves.
+		message := fmt.Errorf("%s (SQLSTATE %s)", pe.Message, pe.Code)
+		if pe.Code[:min(2, len(pe.Code))] == "22" {
+			message = fmt.Errorf("SQLSTATE %s", pe.Code)
+		}
+		if _, says := remedyFor(err); says != "" {
+			return &poller.BlockedError{What: fmt.Sprintf(says, table, address, login.User, login.Database),
+				Err: message}
+		}
+		return fmt.Errorf("read %s from %s: %w", table, address, message)
+	case errors.Is(err, errLagging), errors.Is(err, errRetyped), errors.Is(err, errSwapped):
+		return fmt.Errorf("read %s: %w", table, err)
+	case errors.Is(err, errSilent):
+		return fmt.Errorf("read %s from %s: the connection may be cut, the table locked, or the database behind a "+
+			"pooler down: %w", table, address, err)
+	}
+	if handshake, ok := errors.AsType[*tlsfile.HandshakeError](inDSN.Explain(err)); ok {
+		return fmt.Errorf("read %s from %s: %w", table, address, handshake)
+	}
+	return fmt.Errorf("read %s from %s: is the database up, and is postgres.dsn's host and port right? %w",
+		table, address, err)
+}
+
+// inDSN names the DSN as the place of the TLS files.
+var inDSN = tlsfile.Files{Section: "postgres.dsn"}
