@@ -322,7 +322,11 @@ func (s *sweeper) start(ctx context.Context, erase map[int64]bool, read func()) 
 	}
 	w := &comparison{Comparison: reconcile.New(compare), erase: erase, began: c.wall()}
 	s.inHand = w
-	c.Log.Info("comparison begins", zap.Int("rows_to_erase", len(erase)), zap.Int64("from_id", compare.From))
+	if erase == nil {
+		c.Log.Info("sweep begins", zapRequest(mark.Sweep.Request), zap.Int64("from_id", compare.From))
+	} else {
+		c.Log.Info("looking for the rows to erase", zap.Int("rows", len(erase)))
+	}
 	s.work(ctx, "reading", func(ctx context.Context) error {
 		defer read()
 		return w.First(ctx, func(topicRows, sourceRows int) {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -468,4 +470,46 @@ func TestASweepEndsWithItsPoller(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A look may take minutes over REST, and polls do not wait for it. What they read meanwhile counts.
+func TestPollsGoOnWhileASweepLooks(t *testing.T) {
+	s := openShop(t, 10, func(c *Config) { c.Sweep.Tombstone = true })
+	delete(s.rows, 1)
+	s.rows[2] = s.row(2, -time.Hour, 2)
+	id := s.askSweep()
+	s.pollFor(10 * time.Second) // it has looked once
+	reading, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	rows := maps.Clone(s.rows)
+	s.looks = func(Request) {
+		once.Do(func() {
+			close(reading)
+			<-goOn
+			s.rows = rows
+		})
+	}
+	for s.poller.sweeper.inHand.working == nil {
+		if err := s.work(); err != nil {
+			t.Fatal(err)
+		}
+		s.now = s.now.Add(time.Second)
+	}
+	<-reading
+	for range 10 {
+		s.rows[1] = row{id: 1, updatedAt: s.now, content: 5}
+		if err := s.work(); err != nil {
+			t.Fatal(err)
+		}
+		s.wants(s.rows[1])
+	}
+	close(goOn)
+	s.awaitSweep()
+	s.await(id)
+	for _, r := range s.topic {
+		if r.ID == 1 && r.Tombstone {
+			t.Errorf("row 1 has a tombstone, swept %+v", s.mark.Swept)
+		}
+	}
+	s.wants(s.rows[2])
 }
