@@ -74,7 +74,7 @@ test-e2e: ## every end-to-end scenario (test has one of each promise; E2E=furthe
 test-long: ## every property test with ROUNDS (default 10) times the rounds that make test has of it, a sweep of 50M rows, a client held up in a commit
 	@$(DEPS)
 	STORESTREAM_LONG=1 STORESTREAM_TEST_ROUNDS=$(ROUNDS) $(GO) test -count=1 -parallel 6 -timeout 50m \
-		./poller/... ./internal/compare ./internal/rowset ./schemas
+		./poller/... ./internal/reconcile ./internal/rowset ./schemas
 	STORESTREAM_LONG=1 $(GO) test -count=1 ./producer -run TestACommittedWatermarkIsThere
 	cd lab && STORESTREAM_LONG=1 $(GO) test -count=1 ./chaos -run TestTheOperator
 

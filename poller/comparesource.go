@@ -3,42 +3,46 @@ package poller
 import (
 	"context"
 	"errors"
+	"iter"
 
-	"github.com/storestream/storestream/internal/compare"
+	"github.com/storestream/storestream/internal/reconcile"
 	"github.com/storestream/storestream/schemas"
 )
 
-// CompareSource returns the function by which a comparison reads s: in full, or the suspects once more. known
-// has the From, Identity and Fields of its requests. clock is the wall clock.
-func CompareSource(s Source, known Request, clock func() schemas.Instant) compare.SourceReader {
-	return func(ctx context.Context, ids compare.Range, suspects []Suspect, take compare.Take) error {
+// CompareSource returns the function by which a comparison reads s. known has the From, Identity and Fields of
+// its requests. clock is the wall clock. read is called with the number of rows of each batch.
+func CompareSource(s Source, known Request, clock func() schemas.Instant,
+	read func(rows int)) reconcile.SourceReader {
+	return func(ctx context.Context, ids reconcile.Range, rows []Suspect) iter.Seq2[reconcile.Answer, error] {
 		r := known
 		r.Kind, r.IDs, r.Started = Full, &ids, clock()
-		if suspects != nil {
-			r.Kind, r.Suspects, r.Everywhere = Lookup, suspects, true
+		if rows != nil {
+			r.Kind, r.Suspects, r.Everywhere = Lookup, rows, true
 		}
-		done := false
-		err := Safely("reading", func() error {
+		return func(yield func(reconcile.Answer, error) bool) {
+			complete := false
 			for b, err := range s.Read(ctx, r) {
 				if err != nil {
-					return err
+					yield(reconcile.Answer{}, err)
+					return
 				}
-				done = done || b.Done != nil && (r.Kind == Lookup || b.Done.Complete)
-				if err := take(b.Rows, b.Rejects); err != nil {
-					return err
+				read(len(b.Rows) + len(b.Rejects))
+				complete = complete || b.Done != nil && (r.Kind == Lookup || b.Done.Complete)
+				a := reconcile.Answer{Rows: b.Rows, Rejects: b.Rejects, Empty: b.Done != nil && b.Done.Empty}
+				if !yield(a, nil) {
+					return
 				}
 			}
-			return nil
-		})
-		if err == nil && !done {
-			err = errors.New("a defect in storestream: the source ended without saying that it read everything")
+			if !complete {
+				yield(reconcile.Answer{},
+					errors.New("a defect in storestream: the source ended without saying that it read everything"))
+			}
 		}
-		return err
 	}
 }
 
 // CreatedAtIn returns a function that reads created_at in a value of r, as a source encodes it; MinInstant
-// where there is none. The function is for one goroutine at a time.
+// if there is none. The function is for one goroutine at a time.
 func CreatedAtIn(r *schemas.Resource) func(value []byte) schemas.Instant {
 	values, err := schemas.NewValueReader(r, "")
 	return func(value []byte) schemas.Instant {

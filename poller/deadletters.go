@@ -16,7 +16,8 @@ type deadLetters struct {
 	most     int                   // watermark.MaxDeadLetters
 	// beyond are the rows for whose letters there was no room.
 	beyond leftovers
-	// round counts the sweeps. A sweep takes out the letters whose rows no read has met since it began.
+	// round counts the sweeps. A sweep takes out the letters of rows without a usable id that no read has met
+	// since it began. It looks the others up.
 	round int
 }
 
@@ -90,18 +91,6 @@ func (d *deadLetters) met(r *schemas.Reject) bool {
 	return there && letter.hash == watermark.DeadLetterHash(r.Row)
 }
 
-// metInRound says whether a read has met row id, since the sweep began, as one that cannot be published.
-func (d *deadLetters) metInRound(id int64) bool {
-	letter, there := d.known[d.key(&schemas.Reject{ID: id, HasID: true})]
-	return there && letter.met == d.round
-}
-
-// has says whether row id has a dead letter.
-func (d *deadLetters) has(id int64) bool {
-	_, there := d.known[d.key(&schemas.Reject{ID: id, HasID: true})]
-	return there
-}
-
 // takeOut takes out the dead letter of a row, if there is one, and returns its key.
 func (d *deadLetters) takeOut(tx *watermark.Transaction, id int64) (key string, there bool) {
 	key = d.key(&schemas.Reject{ID: id, HasID: true})
@@ -116,24 +105,24 @@ func (d *deadLetters) remove(tx *watermark.Transaction, key string) {
 	tx.DeadLetters = append(tx.DeadLetters, watermark.DeadLetter{Key: key, Source: d.settings.SourceName})
 }
 
-// beginRound begins a sweep, and returns the rows that have a dead letter, by id. Their days are not known
-// yet.
-func (d *deadLetters) beginRound() map[int64]Suspect {
+// beginRound begins a sweep, and returns the rows that have a dead letter: its hash, by id.
+func (d *deadLetters) beginRound() map[int64]uint64 {
 	d.round++
-	rows := map[int64]Suspect{}
+	rows := map[int64]uint64{}
 	for key, letter := range d.known {
 		if id, ok := watermark.DeadLetterRow(key, letter.hash); ok {
-			rows[id] = Suspect{ID: id, UpdatedAt: schemas.MinInstant, CreatedAt: schemas.MinInstant}
+			rows[id] = letter.hash
 		}
 	}
 	return rows
 }
 
-// unmet returns the keys of the dead letters whose rows no read has met since the round began.
+// unmet returns the keys of the dead letters of rows without a usable id that no read has met since the round
+// began.
 func (d *deadLetters) unmet() []string {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(d.known)) {
-		if d.known[key].met < d.round {
+		if _, ok := watermark.DeadLetterRow(key, d.known[key].hash); !ok && d.known[key].met < d.round {
 			keys = append(keys, key)
 		}
 	}

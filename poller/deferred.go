@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/storestream/storestream/internal/reconcile"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/schemas"
 )
@@ -37,39 +38,37 @@ import (
 type deferred struct {
 	overlap time.Duration
 	most    int // rows at once
-	rows    map[int64]deferredRow
+	rows    map[int64]reconcile.Confirmation[deferredRow]
 	// beyond are the rows for which there was no room. They find room when the others have been looked at.
 	beyond leftovers
 }
 
+// deferredRow is a state of a row that may be older than the published one.
 type deferredRow struct {
 	updatedAt schemas.Instant
 	hash      uint64
-	since     time.Time
 }
 
 // maxDeferred limits the memory, some 80 bytes a row, and the second looks.
 const maxDeferred = 10_000
 
 func newDeferred(overlap time.Duration) deferred {
-	return deferred{overlap, maxDeferred, map[int64]deferredRow{}, newLeftovers()}
+	return deferred{overlap, maxDeferred, map[int64]reconcile.Confirmation[deferredRow]{}, newLeftovers()}
 }
 
-// confirms notes another state of a row, which the source may have had as early as at shown. It returns
-// true if the same state was noted at least overlap before shown. It goes by shown, because an answer from
-// a cache says nothing about the time since it was made. Otherwise a cache could show a lagging server's
-// state for longer than an overlap.
+// confirms notes another state of a row, which the source may have had as early as at shown. It reports whether
+// that state counts by now. It goes by shown, because an answer from a cache says nothing about the time since
+// it was made. Otherwise a cache could show a lagging server's state for longer than an overlap.
 func (d *deferred) confirms(row *schemas.Record, hash uint64, now, shown time.Time) bool {
 	noted, there := d.rows[row.ID]
-	switch {
-	case there && noted.updatedAt == row.UpdatedAt && noted.hash == hash:
-		return shown.Sub(noted.since) >= d.overlap
-	case there || len(d.rows) < d.most:
-		d.rows[row.ID] = deferredRow{row.UpdatedAt, hash, now}
-	default:
+	if !there && len(d.rows) >= d.most {
 		d.beyond.add(row.UpdatedAt)
+		return false
 	}
-	return false
+	state := deferredRow{row.UpdatedAt, hash}
+	noted.Shown(state, shown, now)
+	d.rows[row.ID] = noted
+	return noted.Counts(state, d.overlap)
 }
 
 func (d *deferred) forget(id int64) {
@@ -85,7 +84,7 @@ func (d *deferred) empty() bool { return len(d.rows) == 0 && d.beyond.rows() == 
 func (d *deferred) earliest() schemas.Instant {
 	e := d.beyond.earliest()
 	for _, row := range d.rows {
-		e = min(e, row.updatedAt)
+		e = min(e, row.State().updatedAt)
 	}
 	return e
 }
@@ -107,7 +106,7 @@ func (d *deferred) delays() string {
 // nextDue returns when the next row is to be looked at again, or the zero time.
 func (d *deferred) nextDue() (next time.Time) {
 	for _, row := range d.rows {
-		if due := row.since.Add(d.overlap); next.IsZero() || due.Before(next) {
+		if due := row.Due(d.overlap); next.IsZero() || due.Before(next) {
 			next = due
 		}
 	}
@@ -118,8 +117,8 @@ func (d *deferred) nextDue() (next time.Time) {
 func (d *deferred) due(now time.Time) map[int64]Suspect {
 	rows := map[int64]Suspect{}
 	for id, row := range d.rows {
-		if now.Sub(row.since) >= d.overlap {
-			rows[id] = Suspect{ID: id, UpdatedAt: row.updatedAt, CreatedAt: schemas.MinInstant}
+		if !now.Before(row.Due(d.overlap)) {
+			rows[id] = Suspect{ID: id, UpdatedAt: row.State().updatedAt, CreatedAt: schemas.MinInstant}
 		}
 	}
 	return rows
@@ -129,7 +128,7 @@ func (d *deferred) due(now time.Time) map[int64]Suspect {
 // there is another one, a pass reads it.
 func (d *deferred) giveUp(lookedAt map[int64]Suspect, now time.Time) {
 	for id := range lookedAt {
-		if row, there := d.rows[id]; there && now.Sub(row.since) >= d.overlap {
+		if row, there := d.rows[id]; there && !now.Before(row.Due(d.overlap)) {
 			delete(d.rows, id)
 		}
 	}

@@ -19,7 +19,7 @@ func policyInForce(cfg *Config, mark *watermark.Watermark) {
 		return
 	}
 	if !mark.Policies.InForce(now) && mark.Sweep != nil {
-		mark.ChangeSweep(func(s *watermark.Sweep) { s.From, s.Done, s.Rounds = nil, nil, 0 })
+		mark.ChangeSweep(func(s *watermark.Sweep) { s.From, s.Done = nil, nil })
 	}
 	mark.Policies = mark.Policies.Then(now)
 	if mark.Policies.Mixed() {

@@ -36,7 +36,6 @@ type Poller struct {
 	state    *state
 	writer   *writer
 	sweeper  *sweeper
-	eraser   *eraser
 	failures *Failures
 	polls    pollLog
 	retry    backoff.BackOff
@@ -51,15 +50,10 @@ func New(cfg Config) *Poller {
 		failures: cmp.Or(cfg.Failures, &Failures{Log: cfg.Log, Now: cfg.now}),
 		retry:    doubling(firstRetry, lastRetry)}
 	p.writer = newWriter(&cfg, p.board, s)
-	p.eraser = &eraser{cfg: &cfg, state: s, writer: p.writer, read: p.read, missing: map[int64]absence{},
-		sights: newSights()}
-	p.sweeper = newSweeper(&cfg, p.board)
-	cfg.Source = witness{cfg.Source, []*sights{p.eraser.sights, p.sweeper.sights}}
-	if newSource := cfg.Sweep.Source; newSource != nil {
-		cfg.Sweep.Source = func() Source { return witness{newSource(), []*sights{p.eraser.sights}} }
-	}
+	p.sweeper = newSweeper(&cfg, p.board, s, p.writer)
+	cfg.Source = p.sweeper.sights
 	p.writer.show()
-	p.sweeper.found(&s.mark)
+	p.sweeper.found()
 	return p
 }
 
@@ -116,7 +110,6 @@ func (p *Poller) Run(ctx context.Context) error {
 			continue
 		default:
 			next = p.ended(began, err)
-			p.sweeper.pollFailed(&p.state.mark, err, p.failures.N)
 			if err := p.writer.reportFailure(err, p.failures.Since); err != nil {
 				return err
 			}
@@ -131,7 +124,7 @@ func (p *Poller) Run(ctx context.Context) error {
 	return p.writer.commit(watermark.Transaction{}) // a successor begins there
 }
 
-// poll makes one pass, the second looks that are due, and a step of the erasures. Its error is one of the
+// poll makes one pass, and the second looks that are due. Its error is one of the
 // source, of a write, a *BlockedError if a limit is reached, or ErrTakeover. If ctx ends, or a request comes
 // in, it ends early with any error.
 func (p *Poller) poll(ctx context.Context) error {
@@ -152,7 +145,7 @@ func (p *Poller) poll(ctx context.Context) error {
 		}
 		p.state.deferred.giveUp(due, p.cfg.now())
 	}
-	return p.eraser.step(ctx)
+	return nil
 }
 
 // beginAgain returns ErrTakeover if a takeover has to go on after a pass that ended with err. If err is a
@@ -167,7 +160,7 @@ func (p *Poller) beginAgain(err error) error {
 		p.sweeper.end()
 		p.state.mark.HandSweepOver()
 		if lost.Sweep {
-			p.sweeper.begunAnew(&p.state.mark)
+			p.sweeper.begunAnew()
 		}
 		settled := p.state.mark.Settled
 		if !p.state.lose(lost) {
@@ -223,43 +216,13 @@ func (p *Poller) publish(batches iter.Seq2[Batch, error]) error {
 	return nil
 }
 
-// sweep takes the sweep a step further after a successful poll. Its error is one of a write, or it was
-// interrupted. The sweeper deals with errors of a source, and polls go on.
+// sweep takes the comparison in hand a step further after a successful poll. Polls come first: a new owner is up
+// to date before it sweeps.
 func (p *Poller) sweep(ctx context.Context) error {
-	mark := &p.state.mark
 	if p.state.passes == 0 {
-		return nil // polls come first: a new owner is up to date before it sweeps
-	}
-	found, begin := p.sweeper.step(ctx, mark)
-	if begin {
-		p.sweeper.begin(mark)
-		if err := p.writer.commit(watermark.Transaction{}); err != nil {
-			p.sweeper.giveTurnBack()
-			return err
-		}
-		p.sweeper.start(ctx, p.state)
 		return nil
 	}
-	if found == nil {
-		return nil
-	}
-	p.board.sweeping("repairing")
-	repairing, cancel := p.untilAsked(ctx)
-	defer cancel()
-	r := &repair{cfg: p.cfg, state: p.state, writer: p.writer, read: p.read, found: found,
-		sights: p.sweeper.sights}
-	again, err := r.run(repairing)
-	switch {
-	case err == nil && !again.IsZero():
-		p.sweeper.resumeAt(again)
-	case err == nil:
-		p.sweeper.finish(mark)
-	case p.writer.failed != nil, repairing.Err() != nil:
-		return err
-	default:
-		p.sweeper.fail(mark, err)
-	}
-	return nil
+	return p.sweeper.step(ctx)
 }
 
 // ended logs, counts and shows how a poll ended, and says when the next one begins.

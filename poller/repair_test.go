@@ -169,7 +169,7 @@ func TestASweepDoesNotWaitForEverForAnOlderStateToRest(t *testing.T) {
 		}
 	}
 	got := s.mark.Swept
-	if got.Stale != 1 || got.Published != 0 || !strings.Contains(got.Left, "1 row came older") {
+	if got.Stale != 1 || got.Published != 0 || !strings.Contains(got.Left, "1 row came and went, or changed") {
 		t.Errorf("swept %+v", got)
 	}
 }
@@ -186,9 +186,7 @@ func TestARowIsTakenForDeletedOnlyWhenItWasNotShownForAnOverlap(t *testing.T) {
 		s.now = s.now.Add(time.Second)
 	}
 	s.rows[1] = row
-	for s.mark.Sweep != nil {
-		s.poll()
-	}
+	s.await(1)
 	if got := s.mark.Swept; got.Tombstones != 0 || got.Extra != 0 {
 		t.Errorf("swept %+v", got)
 	}
@@ -258,34 +256,6 @@ func TestAnOlderStateIsNotConfirmedWhereAPollHasMetANewerOneInBetween(t *testing
 	s.wants(newer)
 }
 
-// A look takes time. What became due while it went on it was not at.
-func TestARowIsNotDeletedOnALookThatWasNotAtIt(t *testing.T) {
-	s := openShop(t, 10, func(c *Config) {
-		c.Sweep.Tombstone, c.Sweep.LookAtOnce, c.Sweep.ByID = true, 1, true
-	})
-	was := s.rows[3]
-	delete(s.rows, 1)
-	delete(s.rows, 3)
-	s.rows[2] = s.row(2, -time.Hour, 7)
-	id := s.askSweep()
-	s.pollFor(2 * time.Second) // the sweep has read
-	delete(s.rows, 2)          // so its confirmation ends two seconds after that of row 1
-	s.pollFor(time.Second)     // and has looked again
-	s.rows[3] = was
-	s.pollFor(30 * time.Second)
-	s.rows[2] = s.row(2, -time.Hour, 7) // and no poll meets it
-	s.lookTakes = 5 * time.Second
-	s.await(id)
-	for _, r := range s.topic {
-		if r.Tombstone && r.ID == 2 {
-			t.Errorf("row 2 has a tombstone, swept %+v", s.mark.Swept)
-		}
-	}
-	if got := s.mark.Swept; got.Tombstones != 1 {
-		t.Errorf("swept %+v", got)
-	}
-}
-
 // What was published of it before does not count any more.
 func TestARowThatComesBackAfterItsTombstoneIsPublished(t *testing.T) {
 	s := openShop(t, 10, func(c *Config) { c.Sweep.Tombstone = true })
@@ -320,11 +290,6 @@ func TestWhatTheServiceDoesNotShowIsNotAlwaysTakenForDeleted(t *testing.T) {
 		{"a row without a usable id", 50, func(s *shop) {
 			s.rows[1] = row{id: 1, updatedAt: schemas.MinInstant, bad: true, nameless: true}
 		}, "came without a usable id"},
-		{"a record that is not ours, and no day to look for it by", 50, func(s *shop) {
-			s.forge(record{Published: watermark.Published{ID: 700, UpdatedAt: schemas.MinInstant,
-				CreatedAt: schemas.MinInstant, Hash: 5}})
-			s.incomplete = true
-		}, "no day to look for it by"},
 		{"sweep.deletes: report", 50, func(s *shop) {
 			delete(s.rows, 1)
 			s.poller.cfg.Sweep.Tombstone = false
@@ -349,8 +314,8 @@ func TestWhatTheServiceDoesNotShowIsNotAlwaysTakenForDeleted(t *testing.T) {
 // The service had its rows when they were read in full. When those that it lacked are looked for once more,
 // it shows none at all: it is restored, or answers for another database.
 func TestALastLookThatMeetsNoRowAtAllDeletesNothing(t *testing.T) {
-	for _, atOnce := range []int{0, 3} { // in one look, and in several
-		s := openShop(t, 50, func(c *Config) { c.Sweep.Tombstone, c.Sweep.LookAtOnce = true, atOnce })
+	{
+		s := openShop(t, 50, func(c *Config) { c.Sweep.Tombstone = true })
 		s.rows[60] = row{id: 60, updatedAt: s.now, bad: true}
 		s.poll()
 		before := maps.Clone(s.rows)
@@ -365,19 +330,19 @@ func TestALastLookThatMeetsNoRowAtAllDeletesNothing(t *testing.T) {
 		got := s.sweep()
 		s.looks = nil
 		if got.Extra == 0 || got.Tombstones != 0 || !strings.Contains(got.Left, "no row at all when") {
-			t.Errorf("%d at once: swept %+v", atOnce, got)
+			t.Errorf("swept %+v", got)
 		}
 		for _, row := range before {
 			s.wants(row)
 		}
 		if len(s.letters) != 1 {
-			t.Errorf("%d at once: dead letters %v", atOnce, s.letters)
+			t.Errorf("dead letters %v", s.letters)
 		}
 
 		s.rows = before // and back
 		drop(s.rows, 10)
 		if got := s.sweep(); got.Tombstones != 10 || got.Left != "" || len(s.letters) != 0 {
-			t.Errorf("%d at once: the next sweep %+v, dead letters %v", atOnce, got, s.letters)
+			t.Errorf("the next sweep %+v, dead letters %v", got, s.letters)
 		}
 	}
 }
@@ -540,31 +505,6 @@ func TestSweepsErasesAndTheirSuccessorsHaveOneBudgetOfDeletionsADay(t *testing.T
 	}
 }
 
-// Before midnight the budget is used up, so the last look is not at extra rows. They do not go because it is
-// the next day when it ends.
-func TestRowsThatTheLastLookWasNotAtStayWhenTheBudgetIsRenewed(t *testing.T) {
-	s := openShop(t, 300, func(c *Config) { c.Sweep.Tombstone = true })
-	drop(s.rows, 100)
-	if got := s.sweep(); got.Tombstones != 100 {
-		t.Fatalf("swept %+v", got)
-	}
-	s.now = schemas.InstantOf(noon.Add(12*time.Hour - 10*time.Second))
-	gone := s.rows[200]
-	delete(s.rows, 200)
-	s.rows[400] = s.row(400, -time.Hour, 1) // something to look at
-	id := s.askSweep()
-	s.pollFor(4 * time.Second)
-	s.rows[200] = gone
-	s.lookTakes = 30 * time.Second
-	s.await(id)
-	if r, _ := s.newest(200); r.Tombstone {
-		t.Errorf("row 200 has a tombstone, swept %+v", s.mark.Swept)
-	}
-	if !strings.Contains(s.mark.Swept.Left, "100 were today") {
-		t.Errorf("swept %+v", s.mark.Swept)
-	}
-}
-
 func TestAsManyAsAHundredOrAHundredthAreTakenForDeleted(t *testing.T) {
 	for rows, deleted := range map[int]int{101: 100, 11000: 110} {
 		s := openShop(t, rows, func(c *Config) { c.Sweep.Tombstone = true })
@@ -657,64 +597,6 @@ func TestARowWithoutADayIsNotDeletedAndKeepsItsDeadLetter(t *testing.T) {
 	}
 }
 
-// The last look is in the poller's goroutine: with many rows to look at, polls come in between.
-func TestARoundLooksAtSoManyRowsAndPollsGoOnBetweenRounds(t *testing.T) {
-	s := openShop(t, 10, nil)
-	for id := range int64(2*lookAtOnce + 500) {
-		s.rows[100+id] = s.row(100+id, -2*time.Hour, 1)
-	}
-	s.forge(s.published(s.row(1, time.Hour, 9))) // it waits for its confirmation
-	got := s.sweep()
-	if got.Missing != 2*lookAtOnce+500 || got.Stale != 1 || got.Left != "" {
-		t.Errorf("swept %+v", got)
-	}
-	// The first look is beside the polls.
-	if len(s.lookups) < 4 || slices.Max(s.lookups[1:]) > lookAtOnce {
-		t.Errorf("looks at %d rows", s.lookups)
-	}
-	for _, row := range s.rows {
-		s.wants(row)
-	}
-}
-
-// Over REST a look reads the whole day of each row, and polls stop meanwhile. Rows that stay in the topic
-// whatever it shows are no reason for one.
-func TestPollsGoOnBetweenTheLastLooksAtRowsOfManyDays(t *testing.T) {
-	const days = 50
-	for _, tombstones := range []bool{false, true} {
-		s := openShop(t, 2*days, func(c *Config) { c.Sweep.Tombstone = tombstones })
-		for id := range int64(days) {
-			extra := s.published(s.row(1000+id, -time.Hour, 1))
-			extra.CreatedAt = schemas.InstantOf(noon.Add(-time.Duration(id) * 24 * time.Hour))
-			s.forge(extra)
-		}
-		id := s.askSweep()
-		for s.mark.Sweep == nil || s.poller.sweeper.inHand != nil && !s.poller.sweeper.inHand.looked {
-			s.poll()
-		}
-		s.lookTakes, s.lookups = 400*time.Millisecond, nil
-		longest := time.Duration(0)
-		for n := 0; s.mark.Request < id || s.mark.Sweep != nil; n++ {
-			if n > 1000 {
-				t.Fatalf("the sweep does not end: %+v", s.mark.Sweep)
-			}
-			began := s.now
-			s.poll()
-			longest = max(longest, s.now.Sub(began))
-			s.now = s.now.Add(time.Second)
-		}
-		if longest > 2*shortStop {
-			t.Errorf("polls stopped for %s", longest)
-		}
-		if got := s.mark.Swept; got.Extra != days || tombstones && got.Tombstones != days {
-			t.Errorf("swept %+v", got)
-		}
-		if !tombstones && len(s.lookups) > 0 {
-			t.Errorf("it looks again at rows that stay: %v", s.lookups)
-		}
-	}
-}
-
 // What could not be published when it was read in full may be well by now.
 func TestARowThatIsWellAtTheLastLookBecomesNoDeadLetter(t *testing.T) {
 	s := openShop(t, 10, nil)
@@ -788,7 +670,7 @@ func TestARowThatComesAndGoesIsNotTakenForDeleted(t *testing.T) {
 			t.Fatal("the sweep does not end")
 		}
 	}
-	const says = "in one reading and not in a later one"
+	const says = "came and went, or changed"
 	if got := s.mark.Swept; got.Tombstones != 0 || !strings.Contains(got.Left, says) {
 		t.Errorf("swept %+v", got)
 	}

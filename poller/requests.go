@@ -60,7 +60,7 @@ func (p *Poller) acceptRequests() error {
 		case r.Kind == watermark.Sweeps:
 			p.state.mark.Sweep = &watermark.Sweep{Request: r.ID, RequestUID: r.UID, At: now,
 				ConfirmedDeletes: p.confirmed(r, now)}
-			p.sweeper.hurry()
+			p.sweeper.asked()
 		case r.Kind == watermark.Erases:
 			good := r
 			good.ConfirmedDeletes = p.confirmed(r, now)

@@ -5,7 +5,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/storestream/storestream/internal/compare"
+	"github.com/storestream/storestream/internal/reconcile"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -89,10 +89,10 @@ type Request struct {
 
 // Suspect is a row to look at again: its id, and days on which a source that is read by day finds it
 // (UpdatedAt, CreatedAt; MinInstant if unknown).
-type Suspect = compare.Suspect
+type Suspect = reconcile.Suspect
 
 // IDRange is a range of ids.
-type IDRange = compare.Range
+type IDRange = reconcile.Range
 
 // Batch is a part of a read.
 type Batch struct {

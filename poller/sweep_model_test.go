@@ -31,8 +31,7 @@ func newSweeps(w *world) *sweeps {
 	s := &sweeps{w: w, parked: make(chan struct{}), resume: make(chan struct{}),
 		showed: map[int64]bool{}}
 	w.config.Sweep = SweepConfig{Tombstone: true, Source: func() Source { return s }, Topic: s.topic,
-		Records: w.records, Turn: make(chan struct{}, 1)}
-	w.config.Sweep.LookAtOnce = rapid.IntRange(0, 2).Draw(w.t, "looked at in a round")
+		Turn: make(chan struct{}, 1)}
 	if rapid.Bool().Draw(w.t, "in parts") { // of three rows at most
 		w.config.Sweep.ByID, w.config.Sweep.Memory = true, int64(memoryFor(3)*16/11+15)
 		w.config.Sweep.MaxSuspects = rapid.IntRange(2, 5).Draw(w.t, "suspects")
@@ -75,15 +74,16 @@ func (s *sweeps) yield(ctx context.Context) error {
 	select {
 	case <-s.resume:
 		return nil
-	case <-ctx.Done():
+	case <-ctx.Done(): // whoever ended the sweep waits until it has ended
+		s.waits = false
 		return ctx.Err()
 	}
 }
 
 func (s *sweeps) topic(ctx context.Context, from []int64, wanted func(int64) bool,
 	fold func(watermark.Published) error) ([]int64, error) {
-	// Else it is the repair or an erase, in the poller's own goroutine: nothing happens in between.
-	if !s.w.polling && s.w.poller.sweeper.inHand.working != nil {
+	// Else it is the repair, in the poller's own goroutine: nothing happens in between.
+	if s.w.poller.sweeper.inHand.working != nil {
 		if err := s.yield(ctx); err != nil {
 			return nil, err
 		}
@@ -146,7 +146,7 @@ func (w *world) onNoDay(row row, r Request) bool {
 // isNotFound says that r is a question that does not show the row, though the sweep's full reading has shown
 // it.
 func (w *world) isNotFound(id int64, r Request) bool {
-	return w.notFound[id] && w.sweeps.showed[id] && r.Kind == Lookup && !r.Everywhere
+	return w.notFound[id] && w.sweeps.showed[id] && r.Kind == Lookup
 }
 
 const modelRows = 6

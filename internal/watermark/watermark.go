@@ -185,8 +185,6 @@ type Sweep struct {
 	// it.
 	From *int64 `json:"from,omitempty"`
 	Done *Swept `json:"done,omitempty"`
-	// Rounds counts how often the part that begins at From was repaired and restarted.
-	Rounds int `json:"rounds,omitempty"`
 	// Tried is when an owner began that part, or nil if no owner has it in hand. It is written before the work
 	// begins. So a successor that finds it knows that its predecessor died, maybe because of the sweep. Attempts
 	// counts the tries in a row that did not end. NotBefore is when the next try may begin.

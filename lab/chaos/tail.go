@@ -67,7 +67,6 @@ type sweeping struct {
 	Attempts  int       `json:"attempts"`
 	NotBefore time.Time `json:"not_before"`
 	From      int64     `json:"from"` // the part that it has come to
-	Rounds    int       `json:"rounds"`
 }
 
 // replaying is the replay in hand.

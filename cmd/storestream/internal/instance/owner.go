@@ -55,10 +55,7 @@ func newOwner(c Config, name string, sources *connect.Sources, group *producer.G
 	// A sweep reads by a source of its own beside the one that polls, and the topic as everybody sees it.
 	o.sweep = poller.SweepConfig{
 		Interval: c.Settings.Sweep.Interval, Turn: sweeping, Memory: int64(c.Settings.Sweep.Memory),
-		ByID: c.Settings.Resources[name].Source == config.Postgres,
-		Records: func(ctx context.Context) (int64, error) {
-			return producer.RecordsSince(ctx, c.Cluster, name, schemas.MinInstant)
-		},
+		ByID:      c.Settings.Resources[name].Source == config.Postgres,
 		Tombstone: c.Settings.Sweep.Deletes == config.Tombstone,
 		Source:    func() poller.Source { return sources.New(o.resource, o.metrics, o.log, connect.Audience{}) },
 		Topic: func(ctx context.Context, from []int64, wanted func(int64) bool,

@@ -12,9 +12,10 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/cmd/storestream/internal/ownership"
 	"github.com/storestream/storestream/config"
-	"github.com/storestream/storestream/internal/compare"
+	"github.com/storestream/storestream/internal/reconcile"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/terminal"
+	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/producer"
@@ -22,51 +23,52 @@ import (
 )
 
 const (
-	// mostLooks is how often what differs is looked at again.
+	// mostLooks is how often the rows that differ are looked at again.
 	mostLooks = 2
 	// deliverWithin is how long an instance takes at most from the end of a poll until its rows can be read.
 	deliverWithin = 5 * time.Second
+	// lookEvery is how often the watermarks are read while the running instance polls, askEvery how often its
+	// group is asked for the owners.
+	lookEvery = 300 * time.Millisecond
+	askEvery  = time.Second
 )
 
 // comparison is the comparison of one resource.
 type comparison struct {
+	cfg      Config
 	resource *schemas.Resource
 	settings config.Resource
-	topic    string
-	cluster  *producer.Cluster
-	compare  compare.Config
-	reading  func(resource string, p compare.Progress)
+	watch    *producer.Watch
+	compare  reconcile.Config
 	began    time.Time
 
-	compared *compare.Comparison // of the last reading in full
-	looked   time.Time           // when its topic and source were last read
-	looks    int                 // since the first reading
-	again    bool                // it was read in full a second time
-	err      error               // why it cannot be compared
+	looked  time.Time // when topic and source were last read
+	last    bool      // the next look is the last one
+	rows    int       // that differ still, of the part in hand
+	figures reconcile.Report
+	found   map[reconcile.Kind][]int64 // the ids of the differences
+	strays  int                        // of them have a record in a wrong partition
+	stopped int64                      // the last id that was compared, if too many rows differed to go on
 
 	partitions int    // of the topic, when it was last read
-	topicID    string // before it was first read, "" where it is unknown
 	otherLog   string // why it does not hold all that the watermark tells of, "": it may
 
 	// The state of the running instance.
+	asked     time.Time
 	ownership ownership.Resource
 	mark      watermark.Watermark
 }
 
-func newComparison(c Config, r *schemas.Resource, source poller.Source) *comparison {
+func newComparison(c Config, r *schemas.Resource, source poller.Source,
+	identity *watermark.Identity) *comparison {
 	settings := c.Settings.Resources[r.Name]
 	start := connect.Start(settings)
-	o := &comparison{
-		resource: r, settings: settings, topic: c.Cluster.Topic(r.Name), cluster: c.Cluster,
-		reading: c.Reading, began: time.Now(), mark: watermark.New(r.Name),
-	}
-	o.compare = compare.Config{
-		Start: start, CreatedAt: poller.CreatedAtIn(r), Now: time.Now,
-		Source: func(ctx context.Context, ids compare.Range, suspects []poller.Suspect, take compare.Take) error {
-			read := poller.CompareSource(source, poller.Request{From: start, Identity: o.mark.Identity},
-				func() schemas.Instant { return schemas.InstantOf(time.Now()) })
-			return read(ctx, ids, suspects, take)
-		},
+	o := &comparison{cfg: c, resource: r, settings: settings, watch: producer.NewWatch(c.Cluster),
+		began: time.Now(), found: map[reconcile.Kind][]int64{}, mark: watermark.New(r.Name), stopped: math.MaxInt64}
+	o.compare = reconcile.Config{
+		Start: start, CreatedAt: poller.CreatedAtIn(r), Now: time.Now, Overlap: settings.Overlap,
+		Source: poller.CompareSource(source, poller.Request{From: start, Identity: identity},
+			func() schemas.Instant { return schemas.InstantOf(time.Now()) }, func(int) {}),
 		Topic: func(ctx context.Context, from []int64, wanted func(int64) bool,
 			fold func(watermark.Published) error) ([]int64, error) {
 			ends, err := producer.ReadTopic(ctx, c.Cluster, r, from, wanted, fold)
@@ -75,53 +77,118 @@ func newComparison(c Config, r *schemas.Resource, source poller.Source) *compari
 			}
 			return ends, err
 		},
-		Records: func(ctx context.Context) (int64, error) {
-			return producer.RecordsSince(ctx, c.Cluster, r.Name, schemas.MinInstant)
-		},
-		Memory: int64(c.Settings.Sweep.Memory), ByID: settings.Source == config.Postgres,
+		Memory: int64(c.Settings.Sweep.Memory), ByID: settings.Source == config.Postgres, From: math.MinInt64,
 	}
 	return o
 }
 
-// readAll reads topic and service in full, part by part.
-func (o *comparison) readAll(ctx context.Context) {
-	limit, err := producer.MaxRecordBytes(ctx, o.cluster, o.resource.Name)
-	if o.read(err); o.err != nil {
-		return
+// run compares part by part. It takes turn for the first reading of each, which takes most of the memory. The
+// rows that differ are looked at again before the next part begins. If more rows differ than one part takes in,
+// and still do when they are looked at again, it stops there: the topics differ.
+func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
+	// Otherwise every row that cannot be decoded would be called stale.
+	if err := producer.SameSchemas(ctx, o.cfg.Cluster, o.resource); err != nil {
+		return err
+	}
+	topicID, _ := producer.TopicID(ctx, o.cfg.Cluster, o.resource.Name) // what fails here fails the reading too
+	limit, err := producer.MaxRecordBytes(ctx, o.cfg.Cluster, o.resource.Name)
+	if err != nil {
+		return err
 	}
 	o.compare.TooLarge = poller.TooLarge(limit)
-	o.compared = compare.New(o.compare)
-	for more := true; more && o.err == nil; _, more = o.compared.Part() {
-		o.read(o.compared.First(ctx, func(p compare.Progress) { o.reading(o.resource.Name, p) }))
+	for number, more := 1, true; more; number++ {
+		part := reconcile.New(o.compare)
+		select {
+		case turn <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		err := part.First(ctx, func(topicRows, sourceRows int) {
+			o.cfg.Reading(o.resource.Name, Progress{number, topicRows, sourceRows})
+		})
+		<-turn
+		if o.looked = time.Now(); err != nil {
+			return err
+		}
+		if err := o.lookAgain(ctx, part); err != nil {
+			return err
+		}
+		o.figures = o.figures.Plus(part.Report())
+		for _, d := range part.Differences() {
+			if o.found[d.Kind] = append(o.found[d.Kind], d.ID); len(d.Strays) > 0 {
+				o.strays++
+			}
+		}
+		ids, crowded := part.Part()
+		if more = ids.Last < math.MaxInt64; more && crowded && part.Suspects() > 0 {
+			o.stopped, more = ids.Last, false
+		}
+		o.compare.From = ids.Last + 1
+	}
+	return o.sameTopic(ctx, topicID)
+}
+
+// lookAgain looks again at the rows of a part that differ, each time when the running instance has had the time
+// to deliver changes that were under way. If no instance runs, one look is enough.
+func (o *comparison) lookAgain(ctx context.Context, part *reconcile.Comparison) error {
+	for looks := 0; ; looks++ {
+		o.rows, o.last = part.Suspects(), looks == mostLooks-1
+		for {
+			if err := o.observe(ctx); err != nil {
+				return err
+			}
+			if o.rows == 0 || looks == mostLooks || looks > 0 && o.ownership.Abandoned {
+				return nil
+			}
+			if o.ready(time.Now()) {
+				break
+			}
+			o.cfg.Waiting(o.wait())
+			if err := wait.For(ctx, lookEvery); err != nil {
+				return err
+			}
+		}
+		if err := part.Look(ctx); err != nil {
+			return err
+		}
+		o.looked = time.Now()
 	}
 }
 
-// read notes how a reading ended.
-func (o *comparison) read(err error) {
-	o.looked = time.Now()
-	if errors.Is(err, kerr.UnknownTopicOrPartition) {
-		err = fmt.Errorf("topic %s does not exist: `storestream run` creates and fills it", o.topic)
+// observe looks at the watermark and at the group. If the group does not answer, the known owner stays.
+//
+// Partitions that were added move keys: each row whose key has moved would be missing and look like another
+// program's, and no sweep runs on such a topic. A topic that was created again may have any number of partitions.
+func (o *comparison) observe(ctx context.Context) error {
+	if o.rows > 0 && time.Since(o.asked) >= askEvery {
+		asking, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
+		members, err := ownership.Members(asking, o.cfg.Cluster)
+		cancel()
+		if sharing := errors.Is(err, producer.ErrSharing); err == nil || sharing {
+			owners := ownership.ByResource(members)
+			o.ownership.Note(owners[o.resource.Name], sharing || len(members) > 0, time.Now())
+		}
+		o.asked = time.Now()
 	}
-	if err != nil {
-		o.err = err
+	_ = o.watch.Look(ctx) // a broker that does not answer is waited for as long as an instance that does not poll
+	if mark, ok := o.watch.Watermarks()[o.resource.Name]; ok {
+		o.mark = mark
 	}
+	if was := int(o.mark.Partitions); was > 0 && was != o.partitions && !o.another(ctx) {
+		return fmt.Errorf("topic %s has %s, and was filled when it had %d, as its watermark says: %w",
+			o.topic(), terminal.Plural(o.partitions, "partition"), was,
+			producer.OtherPartitions(o.cfg.Cluster, o.mark, o.partitions))
+	}
+	return context.Cause(ctx)
 }
 
-// note notes the watermark. Partitions that were added move keys: each row whose key has moved would be
-// missing and look like another program's, and no sweep runs on such a topic. A topic that was created again
-// may have any number of partitions.
-func (o *comparison) note(ctx context.Context, mark watermark.Watermark) {
-	o.mark = mark // even if no row is looked at again: the report has its times
-	if was := int(mark.Partitions); o.err == nil && was > 0 && was != o.partitions && !o.another(ctx) {
-		o.err = producer.OtherPartitions(o.cluster, mark, o.partitions)
-	}
-}
+func (o *comparison) topic() string { return o.cfg.Cluster.Topic(o.resource.Name) }
 
 // another reports whether the topic was created again since it was filled, or lost its end. It is false if
 // Kafka cannot tell.
 func (o *comparison) another(ctx context.Context) bool {
 	if o.mark.Written > schemas.MinInstant {
-		if other, err := producer.OtherLog(ctx, o.cluster, o.mark); err == nil {
+		if other, err := producer.OtherLog(ctx, o.cfg.Cluster, o.mark); err == nil {
 			o.otherLog = other
 		}
 	}
@@ -129,27 +196,18 @@ func (o *comparison) another(ctx context.Context) bool {
 }
 
 // sameTopic looks at the end whether the topic is still the one that was read, because equal rows are not
-// looked at again.
-func (o *comparison) sameTopic(ctx context.Context) {
-	if o.err != nil {
-		return
-	}
-	id, err := producer.TopicID(ctx, o.cluster, o.resource.Name)
+// looked at again. It had the id was before, "" if that is unknown.
+func (o *comparison) sameTopic(ctx context.Context, was string) error {
+	id, err := producer.TopicID(ctx, o.cfg.Cluster, o.resource.Name)
 	switch {
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
-		o.read(err)
-	case err == nil && id != "" && o.topicID != "" && id != o.topicID:
-		o.err = fmt.Errorf("topic %s was created anew while it was compared: verify it again once an instance has "+
-			"filled it from the start (`storestream watermark list`)", o.topic)
-	default:
-		o.another(ctx)
+		return err
+	case err == nil && id != "" && was != "" && id != was:
+		return fmt.Errorf("topic %s was created anew while it was compared: verify it again once an instance has "+
+			"filled it from the start (`storestream watermark list`)", o.topic())
 	}
-}
-
-// open says whether there is something to look at again.
-func (o *comparison) open() bool {
-	return o.err == nil && o.looks < mostLooks &&
-		(o.compared.Suspects() > 0 || o.compared.Report().Untracked > 0 && !o.again)
+	o.another(ctx)
+	return nil
 }
 
 // ready reports whether the running instance has had the time to deliver changes that were under way. It has
@@ -172,11 +230,8 @@ func (o *comparison) ready(now time.Time) bool {
 
 // wait returns the reason to wait before the differences are looked at again.
 func (o *comparison) wait() Wait {
-	w := Wait{Resource: o.resource.Name, Last: o.looks == mostLooks-1, Handover: o.ownership.Between(),
+	w := Wait{Resource: o.resource.Name, Rows: o.rows, Last: o.last, Handover: o.ownership.Between(),
 		Deferred: o.mark.Trouble != nil && o.mark.Trouble.Until != nil, Overlap: o.settings.Overlap}
-	if o.compared != nil {
-		w.Rows = o.compared.Suspects() + o.compared.Report().Untracked
-	}
 	if w.Handover {
 		return w
 	}
@@ -191,46 +246,28 @@ func (o *comparison) wait() Wait {
 	return w
 }
 
-// look takes one look at what differs. Where more rows differed than can be looked at again, as while
-// everything is updated at once, it reads both in full once more.
-func (o *comparison) look(ctx context.Context) {
-	if o.compared.Report().Untracked > 0 && !o.again {
-		o.again = true
-		o.readAll(ctx)
-		return
-	}
-	o.read(o.compared.Look(ctx))
-	if o.looks++; o.ownership.Abandoned {
-		o.looks = mostLooks
-	}
-}
-
-// report returns the result.
-func (o *comparison) report() *Report {
-	r := &Report{Resource: o.resource.Name, Source: o.settings.Source, Topic: o.topic, Verdict: Identical,
-		MissingIDs: []int64{}, StaleIDs: []int64{}, ExtraIDs: []int64{}, UnknownIDs: []int64{},
+// report returns the result. err is why the resource could not be compared, or nil.
+func (o *comparison) report(err error) *Report {
+	r := &Report{Resource: o.resource.Name, Source: o.settings.Source, Topic: o.topic(), Verdict: Identical,
 		Seconds: math.Round(time.Since(o.began).Seconds()*10) / 10}
+	for kind, ids := range map[reconcile.Kind]*[]int64{reconcile.Missing: &r.MissingIDs,
+		reconcile.Stale: &r.StaleIDs, reconcile.Extra: &r.ExtraIDs, reconcile.Unknown: &r.UnknownIDs} {
+		*ids = append([]int64{}, o.found[kind][:min(mostIDs, len(o.found[kind]))]...)
+	}
 	if o.mark.AsOf > schemas.MinInstant {
 		r.AsOf = &o.mark.AsOf
 	}
-	if o.err != nil {
-		r.Verdict, r.Error = Unknown, status.FirstLine(o.err)
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		err = fmt.Errorf("topic %s does not exist: `storestream run` creates and fills it", o.topic())
+	}
+	if err != nil {
+		r.Verdict, r.Error = Unknown, status.FirstLine(err)
 		return r
 	}
-	figures, count := o.compared.Report(), o.compared.Count()
-	r.SourceRows, r.TopicRows, r.DeadLetters = figures.SourceRows, figures.TopicRows, figures.DeadLetters
-	r.InFlight, r.Untracked, r.Foreign = figures.InFlight, figures.Untracked, figures.Foreign
-	r.Missing, r.Stale, r.Extra = count[compare.Missing], count[compare.Stale], count[compare.Extra]
-	r.Unknown = count[compare.Unknown]
-	strays := 0
-	for _, d := range o.compared.Differences() {
-		if len(d.Strays) > 0 {
-			strays++
-		}
-		if ids := r.idsOf(d.Kind); len(*ids) < mostIDs {
-			*ids = append(*ids, d.ID)
-		}
-	}
+	r.SourceRows, r.TopicRows, r.DeadLetters = o.figures.SourceRows, o.figures.TopicRows, o.figures.DeadLetters
+	r.InFlight, r.Foreign = o.figures.InFlight, o.figures.Foreign
+	r.Missing, r.Stale = len(o.found[reconcile.Missing]), len(o.found[reconcile.Stale])
+	r.Extra, r.Unknown = len(o.found[reconcile.Extra]), len(o.found[reconcile.Unknown])
 	switch {
 	case r.Missing+r.Stale+r.Extra > 0:
 		r.Verdict, r.Anew = Different, o.otherLog != ""
@@ -242,10 +279,10 @@ func (o *comparison) report() *Report {
 			"later one, and the topic does not have them as they were shown. If they were deleted meanwhile, another "+
 			"verify does not meet them. If it does, the service answers the same question in two ways",
 			terminal.Plural(r.Unknown, "row"), r.UnknownIDs[0])
-	case figures.Unread > 0:
-		r.Verdict, r.Error = Unknown, UnreadBatches(figures.Unread)
+	case o.figures.Unread > 0:
+		r.Verdict, r.Error = Unknown, UnreadBatches(o.figures.Unread)
 	}
-	o.addNotes(r, figures.Early, strays)
+	o.addNotes(r)
 	return r
 }
 
@@ -255,34 +292,39 @@ func UnreadBatches(n int) string {
 		"may hold any row's key: docs/security.md says what to do, \"A batch that was stepped over\"", n)
 }
 
-// addNotes adds sentences to the figures. early and strays are numbers of rows.
-func (o *comparison) addNotes(r *Report, early, strays int) {
-	if r.Verdict == Different && o.ownership.Abandoned {
-		r.note("no instance polls it: rows that changed since the last one did are differences")
-	}
-	if r.Verdict == Different && r.Unknown > 0 {
-		r.note(terminal.Plural(r.Unknown, "row") + " beside them: the service showed each in one reading and not " +
-			"in a later one, so verify cannot tell whether they differ")
-	}
-	if r.Verdict == Different && o.mark.Trouble.Blocked() {
-		r.note("it is blocked, and a sweep waits until it goes on: " + o.mark.Trouble.Why)
-	}
-	if r.Anew {
-		r.note("the topic does not hold all that was published: " + o.otherLog)
-	}
-	if unread := o.compared.Report().Unread; unread > 0 && r.Verdict == Different {
-		r.note(UnreadBatches(unread))
+// addNotes adds sentences to the figures.
+func (o *comparison) addNotes(r *Report) {
+	if r.Verdict == Different {
+		if o.ownership.Abandoned {
+			r.note("no instance polls it: rows that changed since the last one did are differences")
+		}
+		if o.stopped < math.MaxInt64 {
+			r.note(fmt.Sprintf("so many rows differ that it stopped: rows above id %d were not compared", o.stopped))
+		}
+		if r.Unknown > 0 {
+			r.note(terminal.Plural(r.Unknown, "row") + " beside them: the service showed each in one reading and " +
+				"not in a later one, so verify cannot tell whether they differ")
+		}
+		if o.mark.Trouble.Blocked() {
+			r.note("it is blocked, and a sweep waits until it goes on: " + o.mark.Trouble.Why)
+		}
+		if r.Anew {
+			r.note("the topic does not hold all that was published: " + o.otherLog)
+		}
+		if o.figures.Unread > 0 {
+			r.note(UnreadBatches(o.figures.Unread))
+		}
 	}
 	if r.Foreign > 0 {
 		r.note(terminal.Plural(r.Foreign, "record") + " in the topic with a key that is no row's: no row differs " +
 			"by it, but another program wrote it, and consumers that decode keys may stop there")
 	}
-	if early > 0 {
+	if o.figures.Early > 0 {
 		r.note(fmt.Sprintf("%s of the topic from before resources.%s.start: not compared",
-			terminal.Plural(early, "row"), o.resource.Name))
+			terminal.Plural(o.figures.Early, "row"), o.resource.Name))
 	}
-	if strays > 0 {
-		r.note(terminal.Plural(strays, "row") + " of those that differ: another program wrote a record into a " +
+	if o.strays > 0 {
+		r.note(terminal.Plural(o.strays, "row") + " of those that differ: another program wrote a record into a " +
 			"partition where its key does not belong, and consumers may take it for the row")
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
-	"github.com/storestream/storestream/internal/compare"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
@@ -18,8 +17,8 @@ func newTestComparison(t *testing.T, looked time.Time) *comparison {
 	t.Helper()
 	s := stage.New(t)
 	c := Config{Settings: s.Config("resources.users.interval=1s"), Schemas: s.Schemas,
-		Cluster: s.Cluster("verifier"), Reading: func(string, compare.Progress) {}}
-	o := newComparison(c, s.Schemas.Get("users"), neverRead)
+		Cluster: s.Cluster("verifier"), Reading: func(string, Progress) {}}
+	o := newComparison(c, s.Schemas.Get("users"), neverRead, nil)
 	o.looked = looked
 	return o
 }

@@ -16,41 +16,34 @@ package verify
 
 import (
 	"context"
-	"errors"
-	"slices"
-	"time"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
-	"github.com/storestream/storestream/cmd/storestream/internal/ownership"
 	"github.com/storestream/storestream/config"
-	"github.com/storestream/storestream/internal/compare"
 	"github.com/storestream/storestream/internal/metrics"
-	"github.com/storestream/storestream/internal/wait"
+	"github.com/storestream/storestream/internal/reconcile"
+	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
 
-// Config says what to compare. All of it is needed.
+// Config says what to compare. All of it is needed. Its functions are called by several goroutines.
 type Config struct {
 	Settings  *config.Config
 	Schemas   *schemas.Set
 	Cluster   *producer.Cluster
 	Resources []string
-	// Reading hears how far the comparison of a resource has read.
-	Reading func(resource string, p compare.Progress)
-	// Waiting hears, again and again, what each resource with rows to look at again waits for.
-	Waiting func(waits []Wait)
+	// Reading hears how far the first reading of a resource is.
+	Reading func(resource string, p Progress)
+	// Waiting hears, again and again, what a resource with rows to look at again waits for.
+	Waiting func(Wait)
 }
 
-const (
-	// lookEvery is how often the watermarks are read while the running instance polls, askEvery how often its
-	// group is asked who has what.
-	lookEvery = 300 * time.Millisecond
-	askEvery  = time.Second
-)
+// Progress is how far a first reading is: it reads the topic, then the source. Both count the rows of its part.
+type Progress struct{ Part, TopicRows, SourceRows int }
 
 // Run compares. Its error is the end of ctx, or a source that cannot be opened. What could not be compared is
 // in the result.
@@ -65,93 +58,24 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	for _, mark := range marks {
 		sources.Dialect().Load(mark.Dialect)
 	}
-	var all comparisons
-	for _, name := range c.Resources {
+	result := &Result{Resources: make([]*Report, len(c.Resources))}
+	turn := make(chan struct{}, 1)
+	var all sync.WaitGroup
+	for i, name := range c.Resources {
 		r := c.Schemas.Get(name)
-		one := newComparison(c, r, sources.New(r, counts.Resource(name), zap.NewNop(), connect.Audience{}))
-		one.mark.Identity = marks[name].Identity
-		all = append(all, one)
-		// Otherwise every row that cannot be decoded would be called stale.
-		one.err = producer.SameSchemas(ctx, c.Cluster, r)
-		one.topicID, _ = producer.TopicID(ctx, c.Cluster, name) // what fails here fails the reading too
-		one.readAll(ctx)
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
+		source := sources.New(r, counts.Resource(name), zap.NewNop(), connect.Audience{})
+		one := newComparison(c, r, source, marks[name].Identity)
+		all.Go(func() {
+			err := poller.Safely("comparing "+name, func() error { return one.run(ctx, turn) })
+			result.Resources[i] = one.report(err)
+		})
 	}
-	if err := all.lookAgain(ctx, c); err != nil {
-		return nil, err
-	}
-	result := &Result{}
-	for _, one := range all {
-		one.sameTopic(ctx)
-		result.Resources = append(result.Resources, one.report())
+	all.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
 	result.Verdict = result.verdict()
 	return result, nil
-}
-
-// comparisons are those of one Run.
-type comparisons []*comparison
-
-// lookAgain gives every resource with differences its looks, side by side: what takes time is to wait for the
-// polls between them.
-func (all comparisons) lookAgain(ctx context.Context, c Config) error {
-	watch := producer.NewWatch(c.Cluster)
-	var asked time.Time
-	for {
-		if all.open() && time.Since(asked) >= askEvery {
-			all.askGroup(ctx, c.Cluster)
-			asked = time.Now()
-		}
-		_ = watch.Look(ctx) // a broker that does not answer is waited for as long as an instance that does not poll
-		marks := watch.Watermarks()
-		for _, one := range all {
-			if mark, ok := marks[one.resource.Name]; ok {
-				one.note(ctx, mark)
-			}
-			if one.open() && one.ready(time.Now()) {
-				one.look(ctx)
-			}
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if !all.open() {
-			return nil
-		}
-		c.Waiting(all.waits())
-		if err := wait.For(ctx, lookEvery); err != nil {
-			return err
-		}
-	}
-}
-
-func (all comparisons) open() bool { return slices.ContainsFunc(all, (*comparison).open) }
-
-// waits is what those that are open wait for.
-func (all comparisons) waits() (waits []Wait) {
-	for _, one := range all {
-		if one.open() {
-			waits = append(waits, one.wait())
-		}
-	}
-	return waits
-}
-
-// askGroup asks the group for the owners. If it does not answer, the known owners stay.
-func (all comparisons) askGroup(ctx context.Context, cluster *producer.Cluster) {
-	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
-	defer cancel()
-	members, err := ownership.Members(ctx, cluster)
-	sharing := errors.Is(err, producer.ErrSharing)
-	if err != nil && !sharing {
-		return
-	}
-	owners := ownership.ByResource(members)
-	for _, one := range all {
-		one.ownership.Note(owners[one.resource.Name], sharing || len(members) > 0, time.Now())
-	}
 }
 
 // Verdict says how a topic compares with the service.
@@ -207,9 +131,8 @@ type Report struct {
 	Missing     int `json:"missing"`
 	Stale       int `json:"stale"`
 	Extra       int `json:"extra"`
-	Unknown     int `json:"unknown"`   // shown in one reading, and not in a later one
-	Untracked   int `json:"untracked"` // differed, and were too many to be looked at again
-	Foreign     int `json:"foreign"`   // their key is no row's
+	Unknown     int `json:"unknown"` // shown in one reading, and not in a later one
+	Foreign     int `json:"foreign"` // their key is no row's
 	// The first ids of the rows that differ.
 	MissingIDs []int64          `json:"missing_ids"`
 	StaleIDs   []int64          `json:"stale_ids"`
@@ -226,18 +149,9 @@ type Report struct {
 const mostIDs = 100
 
 // IDs is the first ids of the rows that differ so.
-func (r *Report) IDs(kind compare.Kind) []int64 { return *r.idsOf(kind) }
-
-func (r *Report) idsOf(kind compare.Kind) *[]int64 {
-	switch kind {
-	case compare.Missing:
-		return &r.MissingIDs
-	case compare.Stale:
-		return &r.StaleIDs
-	case compare.Unknown:
-		return &r.UnknownIDs
-	}
-	return &r.ExtraIDs
+func (r *Report) IDs(kind reconcile.Kind) []int64 {
+	return map[reconcile.Kind][]int64{reconcile.Missing: r.MissingIDs, reconcile.Stale: r.StaleIDs,
+		reconcile.Extra: r.ExtraIDs, reconcile.Unknown: r.UnknownIDs}[kind]
 }
 
 func (r *Report) note(text string) {

@@ -1,7 +1,9 @@
-package compare
+package reconcile
 
 import (
+	"cmp"
 	"context"
+	"iter"
 	"maps"
 	"math"
 	"os"
@@ -42,8 +44,7 @@ func TestPartsCoverEveryIDOnce(t *testing.T) {
 	for _, spread := range slices.Sorted(maps.Keys(spreads)) {
 		t.Run(spread, func(t *testing.T) {
 			rounds.Check(t, 100, func(t *rapid.T) {
-				p := &pair{source: map[int64]schemas.Record{}, byID: true, memory: littleMemory,
-					cut: rapid.Bool().Draw(t, "cut")}
+				p := &pair{source: map[int64]schemas.Record{}, byID: rapid.Bool().Draw(t, "by id")}
 				want := map[int64]Kind{}
 				n := rapid.IntRange(0, 900).Draw(t, "rows")
 				share := rapid.IntRange(2, 200).Draw(t, "one of so many differs")
@@ -78,9 +79,6 @@ func TestPartsCoverEveryIDOnce(t *testing.T) {
 				}
 				p.memory = rapid.SampledFrom([]int64{littleMemory, 2 * littleMemory, 1 << 20}).Draw(t, "memory")
 				p.maxSuspects = rapid.SampledFrom([]int{0, 3, 40}).Draw(t, "suspects")
-				if !p.cut {
-					p.maxSuspects = 0
-				}
 				checkParts(t, p, want)
 			})
 		})
@@ -96,7 +94,7 @@ func checkParts(t *rapid.T, p *pair, want map[int64]Kind) {
 		if err := c.First(context.Background(), unheard); err != nil {
 			t.Fatal(err)
 		}
-		part, more := c.Part()
+		part, _ := c.Part()
 		if part.First != next || part.Last < part.First {
 			t.Fatalf("part %d is %+v, and begins at %d", parts, part, next)
 		}
@@ -109,21 +107,11 @@ func checkParts(t *rapid.T, p *pair, want map[int64]Kind) {
 			}
 			got[d.ID] = d.Kind
 		}
-		if r := c.Report(); r.Untracked > 0 {
-			if !p.cut || r.Untracked > c.untracked[Extra] {
-				t.Fatalf("%+v", r)
-			}
-			for id, kind := range want { // they are counted
-				if kind == Extra && part.Holds(id) && got[id] == "" {
-					got[id] = Extra
-				}
-			}
+		if most := cmp.Or(p.maxSuspects, 1000); c.Suspects() > most {
+			t.Fatalf("%d suspects of %d", c.Suspects(), most)
 		}
 		sourceRows += c.Report().SourceRows
-		if !more {
-			if part.Last != math.MaxInt64 {
-				t.Fatalf("the last part ends at %d", part.Last)
-			}
+		if part.Last == math.MaxInt64 {
 			break
 		}
 		if next = part.Last + 1; parts > 1000 {
@@ -135,68 +123,9 @@ func checkParts(t *rapid.T, p *pair, want map[int64]Kind) {
 	}
 }
 
-// One Comparison for all parts, as verify has it: its suspects know the topic from the first part on.
-func TestSuspectsOfAllPartsAreLookedAtTogether(t *testing.T) {
-	p := &pair{source: map[int64]schemas.Record{}, byID: true, memory: littleMemory}
-	for id := range int64(3000) {
-		p.source[id] = row(id, 1000, 7)
-		if id%500 != 0 {
-			p.publish(p.source[id])
-		}
-	}
-	readings := 0
-	p.between = func() {
-		if readings++; readings == 3 { // while the second part is read, the pipeline delivers one of the first
-			p.publish(p.source[0])
-		}
-	}
-	c := p.run(t, 2)
-	want := map[int64]Kind{500: Missing, 1000: Missing, 1500: Missing, 2000: Missing, 2500: Missing}
-	if got := kinds(c); !maps.Equal(got, want) {
-		t.Errorf("differences %v, want %v", got, want)
-	}
-	if r := c.Report(); r.SourceRows != 3000 || r.TopicRows != 2994 || r.InFlight != 1 || c.parts < 9 {
-		t.Errorf("%+v in %d parts", r, c.parts)
-	}
-}
-
-// A source that is read by day has one part. Where it does not fit, nobody is asked for anything.
-func TestWhatCannotBeReadInPartsAndDoesNotFitIsSaidBeforehand(t *testing.T) {
-	p := &pair{source: map[int64]schemas.Record{}, memory: 16 << 20}
-	const fits = 11 << 20 / rowset.RowBytes
-	for id := range int64(fits) {
-		p.publish(row(id, 1000, 7))
-	}
-	p.source[1] = row(1, 1000, 7)
-	if err := p.compare().First(t.Context(), unheard); err != nil {
-		t.Fatalf("%d rows: %v", fits, err)
-	}
-	const tooMany = fits * 5 / 4
-	for id := range int64(tooMany) {
-		p.publish(row(id, 1000, 7))
-	}
-	readings := 0
-	p.between = func() { readings++ }
-	err := p.compare().First(t.Context(), unheard)
-	if err == nil || !strings.Contains(err.Error(), "sweep.memory is 16 MiB") || readings != 1 {
-		t.Errorf("%v, after %d readings", err, readings)
-	}
-	if p.memory = needs(tooMany); p.compare().First(t.Context(), unheard) != nil {
-		t.Errorf("it does not fit into the %d bytes that it asks for", p.memory)
-	}
-
-	p.topic, p.memory = nil, littleMemory // the same where the rows are the source's
-	for id := range int64(1000) {
-		p.source[id] = row(id, 1000, 7)
-	}
-	if err := p.compare().First(t.Context(), unheard); err == nil {
-		t.Error("1000 missing rows in the room for 300")
-	}
-}
-
 // Suspects are bounded by what their rows take, too.
 func TestWideRowsThatDifferAreBoundedByTheirBytes(t *testing.T) {
-	p := &pair{source: map[int64]schemas.Record{}, byID: true, cut: true, memory: 16 << 20}
+	p := &pair{source: map[int64]schemas.Record{}, byID: true, memory: 16 << 20}
 	for id := range int64(300) {
 		wide := row(id, 1000, 7)
 		wide.Value = append(wide.Value, make([]byte, 100_000)...)
@@ -217,8 +146,8 @@ func TestWideRowsThatDifferAreBoundedByTheirBytes(t *testing.T) {
 		if c.kept != 0 {
 			t.Fatalf("nothing keeps %d bytes", c.kept)
 		}
-		part, more := c.Part()
-		if !more {
+		part, _ := c.Part()
+		if part.Last == math.MaxInt64 {
 			break
 		}
 		p.from = part.Last + 1
@@ -233,7 +162,6 @@ func made(n int64, memory int64, heap func()) Config {
 	value := row(0, 1000, 7).Value
 	published := watermark.Published{UpdatedAt: schemas.InstantOfMillis(1000), Hash: schemas.Hash(value)}
 	return Config{Start: schemas.MinInstant, CreatedAt: createdAt, Now: time.Now, Memory: memory, ByID: true,
-		Records: func(context.Context) (int64, error) { return n, nil },
 		Topic: func(_ context.Context, _ []int64, wanted func(int64) bool,
 			fold func(watermark.Published) error) ([]int64, error) {
 			for i := range n { // in no order of ids
@@ -245,16 +173,17 @@ func made(n int64, memory int64, heap func()) Config {
 			}
 			return []int64{n}, nil
 		},
-		Source: func(_ context.Context, ids Range, _ []Suspect, take Take) error {
-			rows := make([]schemas.Record, 1)
-			for id := max(ids.First, 0); id < min(ids.Last, n-1)+1; id++ {
-				rows[0] = schemas.Record{ID: id, UpdatedAt: published.UpdatedAt, Value: value}
-				if err := take(rows, nil); err != nil {
-					return err
+		Source: func(_ context.Context, ids Range, _ []Suspect) iter.Seq2[Answer, error] {
+			return func(yield func(Answer, error) bool) {
+				rows := make([]schemas.Record, 1)
+				for id := max(ids.First, 0); id < min(ids.Last, n-1)+1; id++ {
+					rows[0] = schemas.Record{ID: id, UpdatedAt: published.UpdatedAt, Value: value}
+					if !yield(Answer{Rows: rows}, nil) {
+						return
+					}
 				}
+				heap()
 			}
-			heap()
-			return nil
 		}}
 }
 
@@ -267,24 +196,28 @@ func TestAComparisonKeepsToItsMemory(t *testing.T) {
 	runtime.GC()
 	before, peak := resident(t), int64(0)
 	cfg := made(n, memory, func() { peak = max(peak, resident(t)) })
-	c, parts, began := New(cfg), 0, time.Now()
-	for more := true; more; _, more = c.Part() {
+	cfg.From = math.MinInt64
+	parts, total := 0, Report{}
+	for more := true; more; parts++ {
+		c := New(cfg)
 		if err := c.First(t.Context(), unheard); err != nil {
 			t.Fatal(err)
 		}
-		parts++
+		part, crowded := c.Part()
+		if c.Suspects() != 0 || crowded {
+			t.Fatalf("%d suspects in %+v", c.Suspects(), part)
+		}
+		cfg.From, more = part.Last+1, part.Last < math.MaxInt64
+		total = total.Plus(c.Report())
 	}
-	plan := NewPlan(n, memory, true)
-	t.Logf("%d rows in %d parts (expected: %d), %.1f MiB of %d, %s", n, parts, plan.Parts,
-		float64(peak-before)/(1<<20), memory>>20, time.Since(began).Round(time.Second/10))
-	if c.Suspects() != 0 || c.Report().SourceRows != int(n) || c.Report().TopicRows != int(n) {
-		t.Errorf("%d suspects, %+v", c.Suspects(), c.Report())
+	if total.SourceRows != int(n) || total.TopicRows != int(n) {
+		t.Errorf("%+v", total)
 	}
 	if peak-before > memory {
 		t.Errorf("%d bytes, %d are allowed", peak-before, memory)
 	}
-	if parts > int(plan.Parts)*8/7+1 {
-		t.Errorf("%d parts, expected %d", parts, plan.Parts)
+	if most := n*rowset.RowBytes/(memory/16*11*7/8) + 1; int64(parts) > most {
+		t.Errorf("%d parts, expected %d at most", parts, most)
 	}
 }
 

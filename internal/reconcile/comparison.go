@@ -1,0 +1,273 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/storestream/storestream/internal/rowset"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
+
+// Comparison compares one part of a resource, or named rows of it, once. It is for one goroutine at a time.
+type Comparison struct {
+	cfg      Config
+	part     Range
+	crowded  bool
+	ends     []int64 // how far the topic was read for every suspect
+	suspects map[int64]*suspect
+	kept     int // bytes of the suspects
+	// letters are the part's rows that cannot be published.
+	letters map[int64]bool
+	// nameless are the first rows of the source without a usable id that First met.
+	nameless []schemas.Reject
+	// everywhere is set once a full reading has looked for every suspect.
+	everywhere bool
+	report     Report
+}
+
+// Report is the figures of a comparison.
+type Report struct {
+	// SourceRows and TopicRows were compared. DeadLetters counts the source's rows that cannot be published. They
+	// are not among SourceRows. Nameless counts those of them that have no usable id, so they match no row of the
+	// topic.
+	SourceRows, TopicRows, DeadLetters, Nameless int
+	// InFlight rows differed in the first reading and no longer at a later look.
+	InFlight int
+	// Foreign records have a key that is no row's. They are no difference, but consumers meet them.
+	Foreign int
+	// Unread counts batches of another program that could not be read. They may hold any row's key.
+	Unread int
+	// Early rows of the topic are from before Start, and the source did not show them. They were not compared.
+	Early int
+	// Empty is set if a look found the source without any row. That is likelier an outage than true.
+	Empty bool
+}
+
+// Plus returns the figures of r and of the part behind it.
+func (r Report) Plus(part Report) Report {
+	r.SourceRows += part.SourceRows
+	r.TopicRows += part.TopicRows
+	r.DeadLetters += part.DeadLetters
+	r.InFlight += part.InFlight
+	r.Foreign += part.Foreign
+	r.Unread += part.Unread
+	r.Early += part.Early
+	r.Nameless, r.Empty = max(r.Nameless, part.Nameless), r.Empty || part.Empty
+	return r
+}
+
+// mostNameless limits the rows without a usable id that are kept.
+const mostNameless = 1000
+
+// New prepares a comparison.
+func New(cfg Config) *Comparison {
+	cfg.MaxSuspects = cmp.Or(cfg.MaxSuspects, 100_000)
+	cfg.Memory = cmp.Or(cfg.Memory, 128<<20)
+	if cfg.TooLarge == nil {
+		cfg.TooLarge = func(*schemas.Record) bool { return false }
+	}
+	return &Comparison{cfg: cfg, part: Range{cfg.From, math.MaxInt64}, letters: map[int64]bool{},
+		suspects: map[int64]*suspect{}}
+}
+
+// First reads both sides once. It calls progress now and then, with the rows of the topic and of the source so
+// far. Named rows are all suspects, and only the topic is read for them. After an error the comparison is of no
+// use.
+func (c *Comparison) First(ctx context.Context, progress func(topicRows, sourceRows int)) (err error) {
+	if c.cfg.IDs == nil {
+		c.everywhere = true
+		return c.readPart(ctx, progress)
+	}
+	c.everywhere = c.cfg.ByID
+	for _, id := range c.cfg.IDs {
+		c.suspect(id, rowset.Version{}, false)
+	}
+	wanted := func(id int64) bool { return c.suspects[id] != nil }
+	c.ends, err = c.cfg.Topic(ctx, nil, wanted, func(p watermark.Published) error {
+		if p.Unread {
+			c.report.Unread++
+		}
+		return c.fold(p)
+	})
+	return err
+}
+
+// Part is the ids that First read. crowded: it ends where it does because more differed than one part takes in.
+func (c *Comparison) Part() (ids Range, crowded bool) { return c.part, c.crowded }
+
+// Look looks at the suspects again: in the topic, then those that still differ in the source.
+//
+// The topic comes first because the pipeline has then had all the time since the last look to deliver the
+// versions that the source showed there. The versions that the source shows now need no delivery yet. In the
+// other order, a row that changes all the time might be published between the two readings, again and again,
+// in versions that no look has met.
+//
+// If a full reading has not looked for the suspects yet, and the source is read by day, Look makes one for those
+// that it does not find: the lookup reads all rows by one dimension, and a full reading by the other.
+//
+// A look that fails leaves the suspects as they were. It may be tried again.
+func (c *Comparison) Look(ctx context.Context) error {
+	if err := c.CatchUp(ctx); err != nil || len(c.suspects) == 0 {
+		return err
+	}
+	var rows []Suspect
+	for _, id := range slices.Sorted(maps.Keys(c.suspects)) {
+		rows = append(rows, c.suspects[id].toLookUp(id))
+	}
+	from, found := c.cfg.Now(), lookup{wanted: c.suspects, versions: map[int64][]schemas.Record{},
+		rejects: map[int64]schemas.Reject{}}
+	if err := found.read(c.cfg.Source(ctx, everyID, rows)); err != nil {
+		return err
+	}
+	if !c.everywhere && len(found.versions)+len(found.rejects) < len(rows) {
+		if err := found.read(c.cfg.Source(ctx, everyID, nil)); err != nil {
+			return err
+		}
+		c.everywhere = true
+	}
+	c.report.Empty = c.report.Empty || found.empty
+	c.report.Nameless = max(c.report.Nameless, found.nameless)
+	for id, s := range c.suspects {
+		c.kept -= s.size()
+		s.underWay = s.update(c.cfg, found.versions[id], found.reject(id), from, c.cfg.Now())
+		c.kept += s.size()
+		large := s.row != nil && c.cfg.TooLarge(s.row)
+		if c.letters[id] = large || s.reject != nil; !c.letters[id] {
+			delete(c.letters, id)
+		} else if !s.named && (large || c.hasLetter(s.reject)) {
+			c.Forget(id)
+		}
+	}
+	c.clear()
+	return nil
+}
+
+// hasLetter reports whether the row needs no dead letter beside those that are known.
+func (c *Comparison) hasLetter(r *schemas.Reject) bool {
+	hash, has := c.cfg.Letters[r.ID]
+	return c.cfg.Letters == nil || has && hash == watermark.DeadLetterHash(r.Row)
+}
+
+// CatchUp reads the topic on, and clears the suspects that the pipeline has delivered.
+//
+// First does not keep when a row was created. A source that is read by day has to know that day to look for a
+// row that it has not shown yet. So for such suspects CatchUp reads the topic once more.
+func (c *Comparison) CatchUp(ctx context.Context) error {
+	if len(c.suspects) == 0 {
+		return nil
+	}
+	isSuspect := func(id int64) bool { return c.suspects[id] != nil }
+	ends, err := c.cfg.Topic(ctx, c.ends, isSuspect, c.fold)
+	if err != nil {
+		return err
+	}
+	c.ends = ends
+	c.clear()
+	for _, s := range c.suspects {
+		if s.inTopic && s.row == nil && !s.topicRead && !c.cfg.ByID {
+			if c.ends, err = c.cfg.Topic(ctx, nil, isSuspect, c.fold); err != nil {
+				return err
+			}
+			c.clear()
+			break
+		}
+	}
+	return nil
+}
+
+// fold notes a record of the topic, which may be newer than the known one.
+func (c *Comparison) fold(p watermark.Published) error {
+	if s := c.suspects[p.ID]; s != nil && !p.Foreign {
+		s.fold(p)
+	}
+	return nil
+}
+
+// clear drops the suspects that no longer differ.
+func (c *Comparison) clear() {
+	for id, s := range c.suspects {
+		if s.delivered() || s.underWay {
+			c.report.InFlight++
+			c.Forget(id)
+		}
+	}
+}
+
+// suspect returns the suspect id, and makes it if there is none. topic is its version in the topic, if inTopic.
+func (c *Comparison) suspect(id int64, topic rowset.Version, inTopic bool) *suspect {
+	s := c.suspects[id]
+	if s == nil {
+		topic.Marked = false
+		_, letter := c.cfg.Letters[id]
+		s = &suspect{inTopic: inTopic, topic: topic, topicBefore: topic, created: schemas.MinInstant, letter: letter,
+			named: c.cfg.IDs != nil}
+		c.suspects[id] = s
+		c.kept += s.size()
+	}
+	return s
+}
+
+// See notes that another read of the source has shown a suspect in this state at this time.
+func (c *Comparison) See(id int64, state rowset.Version, at time.Time) {
+	if s := c.suspects[id]; s != nil {
+		c.kept -= s.size()
+		s.note(state)
+		s.seen.Shown(state, at, at)
+		c.kept += s.size()
+	}
+}
+
+// SeeNameless notes that another read has shown rows without a usable id. Each may be a row that the topic has.
+func (c *Comparison) SeeNameless() { c.report.Nameless = max(c.report.Nameless, 1) }
+
+// Due returns when another look may confirm the differences that do not count yet. false: there are none.
+func (c *Comparison) Due() (at time.Time, waits bool) {
+	for _, s := range c.suspects {
+		if due := s.seen.Due(c.cfg.Overlap); !s.counts(c.cfg) && due.After(at) {
+			at, waits = due, true
+		}
+	}
+	return at, waits
+}
+
+// Suspects is the number of rows that may differ.
+func (c *Comparison) Suspects() int { return len(c.suspects) }
+
+// IDs returns the ids of the suspects, in any order.
+func (c *Comparison) IDs() iter.Seq[int64] { return maps.Keys(c.suspects) }
+
+// Nameless returns the rows without a usable id that First met, the first 1,000 of them.
+func (c *Comparison) Nameless() []schemas.Reject { return c.nameless }
+
+// Forget drops a suspect that the caller has dealt with.
+func (c *Comparison) Forget(id int64) {
+	if s := c.suspects[id]; s != nil {
+		c.kept -= s.size()
+		delete(c.suspects, id)
+	}
+}
+
+// Differences returns the differences, by id.
+func (c *Comparison) Differences() []Difference {
+	var found []Difference
+	for _, id := range slices.Sorted(maps.Keys(c.suspects)) {
+		found = append(found, c.suspects[id].difference(id, c.cfg))
+	}
+	return found
+}
+
+// Report returns the figures so far.
+func (c *Comparison) Report() Report {
+	r := c.report
+	r.DeadLetters = len(c.letters)
+	if c.part.First == everyID.First { // each part meets them
+		r.DeadLetters += r.Nameless
+	}
+	return r
+}

@@ -1,0 +1,40 @@
+package reconcile
+
+import "github.com/storestream/storestream/schemas"
+
+// Kind is how a row differs.
+type Kind string
+
+// The kinds of differences. verify reports the first four.
+const (
+	Missing Kind = "missing" // the source has the row, the topic has not
+	Stale   Kind = "stale"   // both have it, with another content
+	Extra   Kind = "extra"   // the topic has it, the source has not
+	Unknown Kind = "unknown" // the source showed it in one reading and not in a later one
+	// Unpublishable rows of the source have no dead letter, or another one.
+	Unpublishable Kind = "unpublishable"
+	// Leftover dead letters are of rows that are well, or that neither side has.
+	Leftover Kind = "leftover"
+)
+
+// Kinds returns the kinds of differences between topic and source, in the order in which people read them.
+func Kinds() []Kind { return []Kind{Missing, Stale, Extra, Unknown} }
+
+// Difference is one row that differs.
+type Difference struct {
+	Kind Kind
+	ID   int64
+	// Counts is set if the difference was confirmed.
+	Counts bool
+	// Row is the row as the source shows it, Reject the same of a row that cannot be published. Both are nil if
+	// the source does not show it.
+	Row    *schemas.Record
+	Reject *schemas.Reject
+	// InTopic is set if the topic has a record of the row.
+	InTopic bool
+	// Letter is set if the row had a dead letter when the comparison began.
+	Letter bool
+	// Strays are the partitions with a record of the row that does not belong there (watermark.Stray). They
+	// make the row differ even if its own record is right.
+	Strays []int32
+}
