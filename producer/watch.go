@@ -1,7 +1,6 @@
 package producer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -22,9 +21,7 @@ type Watch struct {
 	letters newest[reason]
 	// How far marks and letters were read.
 	marksLog, lettersLog follower
-	// Summaries of letters, by resource.
-	reasons map[string][]DeadLetterReason
-	latest  map[string][]LatestLetter
+	reasons              map[string][]DeadLetterReason // by resource
 }
 
 // reason is the headers of a dead letter: a few texts, many times.
@@ -42,16 +39,8 @@ type DeadLetterReason struct {
 	Latest time.Time
 }
 
-// LatestLetter is one of the newest dead letters of a resource, without the row's values.
-type LatestLetter struct {
-	ID         string    // as in DeadLetterReason
-	At         time.Time // when it was written
-	Field, Err string    // as in DeadLetterReason
-}
-
 const (
-	maxIDs    = 5 // of a DeadLetterReason
-	maxLatest = 20
+	maxIDs    = 5    // of a DeadLetterReason
 	maxReason = 1000 // bytes of each text
 	// maxFollowed limits the keys of a topic that are kept: a topic with more dead letters is past listing.
 	maxFollowed = 100_000
@@ -86,7 +75,7 @@ func (w *Watch) Look(ctx context.Context) error {
 	_, failed := followNewest(ctx, &w.marksLog, &w.marks, copyValue)
 	changed, err := followNewest(ctx, &w.lettersLog, &w.letters, reasonOf)
 	if changed {
-		w.reasons, w.latest = groupByReason(w.letters), latestLetters(w.letters)
+		w.reasons = groupByReason(w.letters)
 	}
 	return errors.Join(failed, err)
 }
@@ -127,38 +116,6 @@ func (w *Watch) Watermarks() map[string]watermark.Watermark {
 // DeadLetters is the dead letters of each resource, by reason, the reason with the most first. The caller
 // does not change it.
 func (w *Watch) DeadLetters() map[string][]DeadLetterReason { return w.reasons }
-
-// LatestLetters is the newest dead letters of each resource, twenty at most, the newest first. The caller
-// does not change it.
-func (w *Watch) LatestLetters() map[string][]LatestLetter { return w.latest }
-
-// latestLetters keeps twice as many as it returns before it sorts: a topic may hold a hundred thousand.
-func latestLetters(letters newest[reason]) map[string][]LatestLetter {
-	latest := map[string][]LatestLetter{}
-	for key, letter := range letters.all() {
-		resource, id, ok := strings.Cut(key, "/")
-		if !ok {
-			continue
-		}
-		of := append(latest[resource], LatestLetter{ID: id, At: letter.time, Field: letter.kept.field.Value(),
-			Err: letter.kept.err.Value()})
-		if len(of) == 2*maxLatest {
-			of = newestFirst(of)
-		}
-		latest[resource] = of
-	}
-	for resource, of := range latest {
-		latest[resource] = newestFirst(of)
-	}
-	return latest
-}
-
-func newestFirst(letters []LatestLetter) []LatestLetter {
-	slices.SortFunc(letters, func(a, b LatestLetter) int {
-		return cmp.Or(b.At.Compare(a.At), strings.Compare(a.ID, b.ID))
-	})
-	return letters[:min(len(letters), maxLatest)]
-}
 
 // groupByReason counts the dead letters of each resource by their reason.
 func groupByReason(letters newest[reason]) map[string][]DeadLetterReason {

@@ -21,8 +21,10 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/standins/servers"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 const secretError = "failed to connect to user=student_ro database=store: db.internal refused"
@@ -33,9 +35,11 @@ func failing() *Board {
 	board.Provide(func() Snapshot {
 		return Snapshot{
 			Waiting: "broker " + secretError, Notices: []string{secretError},
-			Resources: []Resource{{Name: "orders", Owned: true, Error: secretError, Delayed: secretError,
-				SweepInHand: &SweepInHand{Error: secretError},
-				Settling:    &Settling{Days: []Days{{From: "2026-11-20", State: DayNotClosed, Why: secretError}}}}},
+			Resources: []health.Resource{{Name: "orders", Owned: true,
+				Trouble:  &watermark.Trouble{Why: secretError, Failing: true},
+				Sweeping: &health.Sweeping{Error: secretError},
+				Settling: &health.Settling{Days: []health.Days{{From: "2026-11-20", State: "not_closed",
+					Why: secretError}}}}},
 		}
 	})
 	return board
@@ -162,7 +166,7 @@ func TestAPathThatIsNotWrittenAsOursIsAskedForTheTokenAndNeverRedirected(t *test
 	s := listen(t, Config{Token: rotation.Literal(token)}, failing())
 	open := listen(t, Config{}, failing())
 	for _, path := range []string{"//status.json", "/./status.json", "/x/../status.json", "/status.json/..",
-		"//evil.example/..", "/%2fevil.example/%2e%2e", "//", "///", "/resources//orders.json", "/metrics//",
+		"//evil.example/..", "/%2fevil.example/%2e%2e", "//", "///", "/uplot//uPlot.min.css", "/metrics//",
 		"//healthz", "/x/../readyz", "/.."} {
 		stranger := s.from("10.9.9.9", path, "localhost", "")
 		reader := s.from("10.9.9.9", path, "localhost", "Bearer "+token)
@@ -190,7 +194,7 @@ func TestAFigureThatReadsLikeASecretIsShown(t *testing.T) {
 	hidden.Add("registry.password", "47114711")
 	board := New("a-1", "v0")
 	board.Provide(func() Snapshot {
-		return Snapshot{Waiting: "sent 47114711", Resources: []Resource{{Name: "orders", Rows: 47114711}}}
+		return Snapshot{Waiting: "sent 47114711", Resources: []health.Resource{{Name: "orders", Rows: 47114711}}}
 	})
 	s := listen(t, Config{Rotation: &rotation.Set{Hidden: hidden}}, board)
 	var got Snapshot
@@ -218,7 +222,7 @@ func TestAStrangerLearnsThatSomethingFailsAndNotWhichHostUserOrDatabase(t *testi
 		{"0123456789abcdef", "Bearer 0123456789abcdef", "10.9.9.9", true},
 	} {
 		s := listen(t, Config{Token: rotation.Literal(test.token)}, failing())
-		for _, path := range []string{"/status.json", "/readyz", "/resources/orders.json"} {
+		for _, path := range []string{"/status.json", "/readyz"} {
 			body := s.from(test.remote, path, "127.0.0.1", test.authorization).Body.String()
 			if got := strings.Contains(body, "student_ro"); got != test.sees {
 				t.Errorf("%s from %s with %q shows the error: %v\n%s", path, test.remote, test.authorization, got, body)
@@ -368,24 +372,6 @@ func TestHalfARequestEndsWithTheTimeThatItMayTake(t *testing.T) {
 			t.Fatal(err)
 		}
 		ends(t, conn)
-	}
-}
-
-func TestWhereThereIsNoRoomTheClientWithTheMostConnectionsLosesItsOldest(t *testing.T) {
-	all := &connections{most: 4}
-	conn := func(client string) *connection { return &connection{client: client, all: all} }
-	prober, first, second := conn("10.0.0.1"), conn("10.0.0.2"), conn("10.0.0.2")
-	for _, c := range []*connection{prober, first, second, conn("10.0.0.3")} {
-		if old := all.add(c); old != nil {
-			t.Fatal("there was room")
-		}
-	}
-	if old := all.add(conn("10.0.0.2")); old != first {
-		t.Errorf("%v had to go, expected the oldest of 10.0.0.2", old)
-	}
-	all.remove(first)
-	if old := all.add(conn("10.0.0.4")); old != second {
-		t.Errorf("%v had to go, expected the next of 10.0.0.2", old)
 	}
 }
 

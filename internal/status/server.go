@@ -1,6 +1,7 @@
 package status
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -9,10 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
-	"path"
 	"strings"
 	"syscall"
 	"time"
@@ -57,8 +56,7 @@ type Config struct {
 	read time.Duration // 0: readTimeout; for a test that does not want to wait for it
 }
 
-// Server answers on one port: the page, /status.json, /resources/NAME.json, /events, /metrics, /healthz,
-// /readyz.
+// Server answers on one port: the page, /status.json, /events, /metrics, /healthz, /readyz.
 type Server struct {
 	board    *Board
 	secrets  *rotation.Set // may be nil
@@ -85,7 +83,6 @@ func Listen(c Config, board *Board, metrics prometheus.Gatherer) (*Server, error
 	if err != nil {
 		return nil, fmt.Errorf("status server: http.listen %s: %w", c.Addr, notListening(err))
 	}
-	listener = &connections{Listener: listener, most: maxConnections}
 	if secure != nil {
 		listener = tls.NewListener(listener, secure)
 	}
@@ -101,6 +98,7 @@ func Listen(c Config, board *Board, metrics prometheus.Gatherer) (*Server, error
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    maxHeader - headerSlack,
+		ConnState:         evictOldest(maxConnections),
 		ErrorLog:          newErrorLog(c.Log),
 		// net/http answers OPTIONS * by itself, without a look at the host and the token.
 		DisableGeneralOptionsHandler: true,
@@ -147,50 +145,49 @@ func (s *Server) Close() error {
 	return err
 }
 
+// routes answers /healthz and /readyz to everybody, and the rest to readers that have the token. It compares
+// paths itself: a ServeMux redirects paths with an empty element or dots before any handler sees them. So it
+// would tell readers without a token which paths there are, and lead browsers to a stranger's link.
 func (s *Server) routes(metrics prometheus.Gatherer) http.Handler {
-	pages := http.NewServeMux()
-	pages.HandleFunc("GET /status.json", s.status)
-	pages.HandleFunc("GET /resources/{name}", s.resource)
-	pages.HandleFunc("GET /events", s.events)
-	pages.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
-	files, err := fs.Sub(page, "page")
-	if err != nil {
-		panic(err) // the name is valid
+	pages := map[string]http.Handler{
+		"/status.json": http.HandlerFunc(s.status),
+		"/events":      http.HandlerFunc(s.events),
+		"/metrics":     promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
 	}
-	pages.Handle("GET /", onlyFiles(http.FileServerFS(files)))
-
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, "ok")
-	})
-	mux.HandleFunc("GET /readyz", s.ready)
-	mux.Handle("/", s.guard.protect(pages))
-	return safe(s.guard.wrap(exact(mux, s.guard.protect(http.NotFoundHandler()))))
-}
-
-// exact passes paths with an empty element or dots to others, and all paths else to next. A ServeMux
-// redirects the former before any handler sees them. So it would tell readers without a token which paths
-// there are, and lead browsers to where a stranger's link points.
-func exact(next, others http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		clean := path.Clean(r.URL.Path)
-		if r.URL.Path == clean || clean != "/" && r.URL.Path == clean+"/" {
-			next.ServeHTTP(w, r)
+	protected := s.guard.protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if page, ok := pages[r.URL.Path]; ok {
+			page.ServeHTTP(w, r)
 			return
 		}
-		others.ServeHTTP(w, r)
-	})
+		file(w, r)
+	}))
+	return safe(s.guard.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			w.Header().Set("Allow", "GET, HEAD")
+			answer(w, http.StatusMethodNotAllowed, "expected GET")
+		case r.URL.Path == "/healthz":
+			answer(w, http.StatusOK, "ok")
+		case r.URL.Path == "/readyz":
+			s.ready(w, r)
+		default:
+			protected.ServeHTTP(w, r)
+		}
+	})))
 }
 
-// onlyFiles serves the page and its files, and lists no folders.
-func onlyFiles(files http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/" && strings.HasSuffix(r.URL.Path, "/") {
-			http.NotFound(w, r)
-			return
-		}
-		files.ServeHTTP(w, r)
-	})
+// file answers with a file of the page.
+func file(w http.ResponseWriter, r *http.Request) {
+	name := "page" + r.URL.Path
+	if r.URL.Path == "/" {
+		name = "page/index.html"
+	}
+	content, err := page.ReadFile(name)
+	if err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
 }
 
 // safe tells the browser with every answer that the page loads nothing from elsewhere, that no other page may
@@ -210,20 +207,17 @@ func safe(next http.Handler) http.Handler {
 func answer(w http.ResponseWriter, code int, lines ...string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = fmt.Fprintln(w, terminal.Escape(strings.Join(lines, "\n"))) // a reader that has gone does not matter
+	text := strings.TrimSuffix(strings.Join(lines, "\n"), "\n")
+	_, _ = fmt.Fprintln(w, terminal.Escape(text)) // a reader that has gone does not matter
 }
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
-	snapshot := s.shown(r, s.board.Snapshot())
-	ok, lines := snapshot.Ready()
-	if refused := snapshot.Refused(); refused != "" {
-		lines = append(lines, refused)
-	}
+	ok, lines := s.shown(r, s.board.Snapshot()).Ready()
+	code, word := http.StatusOK, "ready"
 	if !ok {
-		answer(w, http.StatusServiceUnavailable, "not ready", s.secrets.Hide(strings.Join(lines, "\n")))
-		return
+		code, word = http.StatusServiceUnavailable, "not ready"
 	}
-	answer(w, http.StatusOK, append(append([]string{"ready"}, lines...), snapshot.Unpolled()...)...)
+	answer(w, code, word, s.secrets.Hide(strings.Join(lines, "\n")))
 }
 
 // shown returns the part of a snapshot that the sender of r may see.
@@ -240,29 +234,11 @@ func (s *Server) clean(w io.Writer) io.Writer {
 	return &terminal.Writer{W: w, Hide: s.secrets.HideJSON}
 }
 
-func (s *Server) json(w http.ResponseWriter, v any) {
+func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	enc := json.NewEncoder(s.clean(w))
 	enc.SetIndent("", "  ")
-	_ = enc.Encode(v) // a reader that has gone does not matter
-}
-
-func (s *Server) status(w http.ResponseWriter, r *http.Request) {
-	s.json(w, s.shown(r, s.board.Document()))
-}
-
-// resource answers with a Detail.
-func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
-	name, isJSON := strings.CutSuffix(r.PathValue("name"), ".json")
-	detail, there := s.board.Detail(name)
-	if !isJSON || !there {
-		http.NotFound(w, r)
-		return
-	}
-	if !s.guard.trusts(r) {
-		detail = detail.public()
-	}
-	s.json(w, detail)
+	_ = enc.Encode(s.shown(r, s.board.Document())) // a reader that has gone does not matter
 }
 
 // events sends one page its events: "status" at once and then every second (a Snapshot), "latest" when rows
