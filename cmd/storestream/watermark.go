@@ -14,7 +14,6 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/preflight"
 	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/terminal"
-	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -32,8 +31,8 @@ func watermarkList(env *environment) *cobra.Command {
 earlier updated_at is published, and none can appear there any more), as of (the topic holds what was
 visible then), lag (now minus as of), rows published in all, what the last sweep found, the instance that
 polls it, and the request that it works on or that waits for it. Below the table stands whether
-everything is up to date, and if not, why not and what to do, what delays settling, which sweeps do
-not come to an end, and which rows cannot be published. A restart begins the second look at a row anew, so
+everything is up to date, and if not, why not and what to do, what delays settling, and
+which rows cannot be published. A restart begins the second look at a row anew, so
 the time that is named for it moves then.
 
 Not up to date is a resource that fails, is blocked, stalled or without an owner, and one that lags by more
@@ -64,7 +63,7 @@ not.`,
 			if *asJSON {
 				err = env.printJSON(resources)
 			} else {
-				err = printOverview(env, cluster.DeadLetters(), cfg.Sweep.Interval, resources)
+				err = printOverview(env, cluster.DeadLetters(), resources)
 			}
 			return errors.Join(err, notUpToDate(resources))
 		})
@@ -122,8 +121,7 @@ func notUpToDate(resources []health.Resource) error {
 }
 
 // printOverview prints the table, and what follows from it.
-func printOverview(env *environment, deadLetters string, interval time.Duration,
-	resources []health.Resource) error {
+func printOverview(env *environment, deadLetters string, resources []health.Resource) error {
 	t := env.table("RESOURCE", "SETTLED", "", "AS OF", "LAG", "PUBLISHED", "SWEPT", "OWNER", "REQUEST").
 		Numbers(2, 4, 5)
 	for _, r := range resources {
@@ -152,7 +150,7 @@ func printOverview(env *environment, deadLetters string, interval time.Duration,
 		if r.Swept != nil && r.Swept.Left != "" {
 			notes = append(notes, "the last sweep left some of it: "+r.Swept.Left)
 		}
-		notes = append(notes, sweepLate(&r.Mark, interval, r.Now), policiesText(r))
+		notes = append(notes, policiesText(r))
 		for _, d := range r.DeadLetters {
 			notes = append(notes, deadLettersText(r.Name, d, deadLetters))
 		}
@@ -193,27 +191,6 @@ func upToDateText(paint terminal.Paint, resources []health.Resource) string {
 	}
 	return fmt.Sprintf("%s the largest lag is %s (%s).", paint.As(terminal.Green, "Everything is up to date:"),
 		terminal.Duration(largest.Lag()), largest.Name)
-}
-
-// sweepsMissed is for how many sweep.interval no sweep may have ended before sweeps are late, as in the alert
-// StorestreamSweepOverdue. Up to one and a half lie between two sweeps, and a sweep takes time.
-const sweepsMissed = 3
-
-// sweepLate says that no sweep has ended for long although sweeps are scheduled, else "".
-func sweepLate(mark *watermark.Watermark, interval time.Duration, now schemas.Instant) string {
-	since := mark.SweptSince()
-	if interval == 0 || since == schemas.MinInstant || now.Sub(since) <= sweepsMissed*interval {
-		return ""
-	}
-	text := fmt.Sprintf("no sweep has ended for %s, and sweep.interval is %s", terminal.Duration(now.Sub(since)),
-		terminal.Duration(interval))
-	switch s := mark.Sweep; {
-	case mark.Replay != nil:
-		return text + ": sweeps wait until the replay is over"
-	case s != nil && s.Attempts > 1:
-		text += fmt.Sprintf(" (this one was begun %d times in a row)", s.Attempts)
-	}
-	return text + ": the log and the status page of its owner say why"
 }
 
 // sweptText returns when the last sweep was and how many differences it found.

@@ -216,18 +216,13 @@ func TestWatermarkListShowsTheLastSweepAndWhatCannotBePublished(t *testing.T) {
 		w.LastSweep = schemas.InstantOf(time.Now().Add(-2 * time.Hour))
 		w.Swept = &watermark.Swept{SourceRows: 40, Missing: 1, Stale: 2, Left: "so it is"}
 	})
-	s.Publish("users", nil, nil, func(w *watermark.Watermark) {
-		due := schemas.InstantOf(time.Now().Add(-9 * 24 * time.Hour))
-		w.Sweep = &watermark.Sweep{Request: -1, At: due, Attempts: 5}
-	})
 	s.Commit("orders", watermark.Transaction{DeadLetters: []watermark.DeadLetter{{Key: "orders/7",
 		Source: "rest",
 		Row:    []byte(`{"id":7,"total_amount":"geheim"}`),
 		Field:  "total_amount", Err: "expected a decimal"}}}, nil)
 	c := s.do("watermark", "list").expect(t, exitLate, "2h0m ago: 40 rows, 3 differed, not all repaired",
 		"orders: 1 row cannot be published, its total_amount: expected a decimal (orders/7 in store.dead_letters)")
-	c.expect(t, exitLate, "orders: the last sweep left some of it: so it is",
-		"users: no sweep has ended for 9d0h, and sweep.interval is 1d0h (this one was begun 5 times in a row): ")
+	c.expect(t, exitLate, "orders: the last sweep left some of it: so it is")
 	j := s.do("watermark", "list", "-o", "json").expect(t, exitLate, `"rows": 1`, `"ids"`)
 	if strings.Contains(c.stdout.String()+j.stdout.String(), "geheim") {
 		t.Errorf("a value of a row is shown:\n%s%s", c.stdout, j.stdout)
@@ -353,40 +348,6 @@ func TestAResourceBetweenTwoOwnersIsNotCalledOwnedByNobody(t *testing.T) {
 	}
 }
 
-func TestSweepsThatDoNotEndAreTold(t *testing.T) {
-	now := schemas.InstantOf(time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC))
-	const day = 24 * time.Hour
-	swept := func(ago time.Duration) watermark.Watermark {
-		w := watermark.New("orders")
-		w.LastSweep = now.Add(-ago)
-		return w
-	}
-	never, dies, replays := watermark.New("orders"), swept(4*day), swept(4*day)
-	never.Sweep = &watermark.Sweep{At: now.Add(-4 * day), Attempts: 1}
-	dies.Sweep = &watermark.Sweep{At: now.Add(-3 * day), Attempts: 4}
-	replays.Replay = &watermark.Replay{}
-	const late = "no sweep has ended for 4d0h, and sweep.interval is 1d0h"
-	const why = ": the log and the status page of its owner say why"
-	for name, test := range map[string]struct {
-		mark     watermark.Watermark
-		interval time.Duration
-		says     string
-	}{
-		"none is due yet":       {watermark.New("orders"), day, ""},
-		"after three intervals": {swept(3 * day), day, ""},
-		"later":                 {swept(4 * day), day, late + why},
-		"the first one":         {never, day, late + why},
-		"its owners die":        {dies, day, late + " (this one was begun 4 times in a row)" + why},
-		"beside a replay":       {replays, day, late + ": sweeps wait until the replay is over"},
-		"once a week":           {swept(4 * day), 7 * day, ""},
-		"never scheduled":       {swept(400 * day), 0, ""},
-	} {
-		if got := sweepLate(&test.mark, test.interval, now); got != test.says {
-			t.Errorf("%s: %q, expected %q", name, got, test.says)
-		}
-	}
-}
-
 // Each reason is printed with its text and its remedy.
 func TestWatermarkListPrintsEveryReasonWithItsRemedy(t *testing.T) {
 	now := schemas.InstantOf(time.Now())
@@ -400,7 +361,7 @@ func TestWatermarkListPrintsEveryReasonWithItsRemedy(t *testing.T) {
 		r.Judge()
 		var out strings.Builder
 		env := &environment{stdout: &out}
-		if err := printOverview(env, "store.dead_letters", 0, []health.Resource{r}); err != nil {
+		if err := printOverview(env, "store.dead_letters", []health.Resource{r}); err != nil {
 			t.Fatal(err)
 		}
 		if said := out.String(); !strings.Contains(said, mark.Trouble.Why+" -> "+reason.Remedy) ||

@@ -13,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -81,7 +80,8 @@ func Listen(c Config, board *Board, metrics prometheus.Gatherer) (*Server, error
 	}
 	listener, err := net.Listen("tcp", c.Addr)
 	if err != nil {
-		return nil, fmt.Errorf("status server: http.listen %s: %w", c.Addr, notListening(err))
+		return nil, fmt.Errorf("status server: http.listen %s: %w: set another port or address of this machine "+
+			"(http.listen, STORESTREAM_HTTP__LISTEN, or --set http.listen=127.0.0.1:0 for any free port)", c.Addr, err)
 	}
 	if secure != nil {
 		listener = tls.NewListener(listener, secure)
@@ -111,21 +111,6 @@ func Listen(c Config, board *Board, metrics prometheus.Gatherer) (*Server, error
 		<-sampled
 	}()
 	return s, nil
-}
-
-// notListening returns an error with advice about an address where the server cannot listen.
-func notListening(err error) error {
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%w: something listens there already, maybe another storestream: set another port "+
-			"(http.listen in the configuration, STORESTREAM_HTTP__LISTEN, or --set http.listen=127.0.0.1:0 for any "+
-			"free one)", err)
-	}
-	if errors.Is(err, syscall.EACCES) {
-		return fmt.Errorf("%w: a port below 1024 takes root or the capability CAP_NET_BIND_SERVICE: set another "+
-			"port, such as 8080 (http.listen in the configuration, STORESTREAM_HTTP__LISTEN)", err)
-	}
-	return fmt.Errorf("%w: expected host:port with an address of this machine (http.listen in the "+
-		"configuration, STORESTREAM_HTTP__LISTEN)", err)
 }
 
 // Addr returns the address where it listens.
@@ -242,17 +227,36 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 }
 
 // events sends one page its events: "status" at once and then every second (a Snapshot), "latest" when rows
-// were published ([]Upsert) and "history" when it has grown (a History).
+// were published ([]Upsert) and "history" when it has grown (a History). It ends when the reader has gone or
+// is too slow.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
-	stream := &stream{clean: s.clean(w), control: http.NewResponseController(w), board: s.board,
-		history: -1, latest: -1, shown: func(snapshot Snapshot) Snapshot { return s.shown(r, snapshot) }}
-	if stream.control.SetReadDeadline(time.Time{}) != nil { // the server would take its own for the reader's end
+	page, control := s.clean(w), http.NewResponseController(w)
+	if control.SetReadDeadline(time.Time{}) != nil { // the server would take its own for the reader's end
 		return
+	}
+	send := func(event string, what any) error {
+		text, err := json.Marshal(what)
+		if err == nil {
+			_, err = fmt.Fprintf(page, "event: %s\ndata: %s\n\n", event, text)
+		}
+		return err
 	}
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	for s.guard.admits(r) && stream.round() == nil { // the token may have been replaced meanwhile
+	hasHistory, hasLatest := -1, -1 // the versions that the page has
+	for s.guard.admits(r) {         // the token may have been replaced meanwhile
+		err := errors.Join(control.SetWriteDeadline(time.Now().Add(writeTimeout)),
+			send("status", s.shown(r, s.board.Snapshot())))
+		if history, version := s.board.History(); version != hasHistory {
+			err, hasHistory = errors.Join(err, send("history", history)), version
+		}
+		if latest, version := s.board.feed.latest(); version != hasLatest {
+			err, hasLatest = errors.Join(err, send("latest", latest)), version
+		}
+		if errors.Join(err, control.Flush()) != nil {
+			return
+		}
 		select {
 		case <-r.Context().Done():
 			return

@@ -5,11 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
-	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -236,20 +233,9 @@ func TestAPortInUseIsNamed(t *testing.T) {
 	url := serve(t, New("a-1", "v0"))
 	addr := strings.TrimPrefix(url, "http://")
 	_, err := Listen(Config{Addr: addr}, New("b-1", "v0"), prometheus.NewRegistry())
-	for _, says := range []string{"http.listen " + addr, "something listens there already",
+	for _, says := range []string{"http.listen " + addr, "address already in use",
 		"STORESTREAM_HTTP__LISTEN"} {
 		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("error %v, expected it to say %q", err, says)
-		}
-	}
-}
-
-// As root there is no such port, so the error is made.
-func TestAPortThatTakesRootSaysSo(t *testing.T) {
-	err := notListening(&net.OpError{Op: "listen", Err: os.NewSyscallError("bind", syscall.EACCES)})
-	for _, says := range []string{"permission denied", "below 1024", "CAP_NET_BIND_SERVICE",
-		"STORESTREAM_HTTP__LISTEN"} {
-		if !strings.Contains(err.Error(), says) {
 			t.Errorf("error %v, expected it to say %q", err, says)
 		}
 	}

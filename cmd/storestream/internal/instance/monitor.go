@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -245,7 +244,6 @@ func (m *monitor) addTo(s *status.Snapshot) {
 		s.Members = append(s.Members,
 			status.Member{Instance: member.Instance, Enabled: member.Resources, Owned: member.Owned})
 	}
-	s.Notices = append(s.Notices, m.differences()...)
 	if m.failing.IsZero() || m.now().Sub(m.failing) < monitorEvery || s.Waiting != "" {
 		return
 	}
@@ -255,31 +253,4 @@ func (m *monitor) addTo(s *status.Snapshot) {
 		return
 	}
 	s.Waiting = "kafka: " + status.FirstLine(m.err) // a member that lost its group joins again by itself
-}
-
-// differences names the instances that lack resources which others have. The group shares out all of them,
-// and an instance that has not enabled a resource does not poll it.
-func (m *monitor) differences() []string {
-	all := map[string]bool{}
-	for _, member := range m.members {
-		for _, resource := range member.Resources {
-			all[resource] = true
-		}
-	}
-	var notices []string
-	for _, member := range m.members {
-		var lacks []string
-		for resource := range all {
-			if !slices.Contains(member.Resources, resource) {
-				lacks = append(lacks, resource)
-			}
-		}
-		if len(lacks) > 0 {
-			slices.Sort(lacks)
-			notices = append(notices, fmt.Sprintf("Instance %s has not enabled %s, which others of its group have: "+
-				"no instance polls the resources of these that fall to it. Enable the same resources in all.",
-				member.Instance, strings.Join(lacks, ", ")))
-		}
-	}
-	return notices
 }

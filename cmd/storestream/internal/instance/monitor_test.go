@@ -1,7 +1,6 @@
 package instance
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -319,21 +318,6 @@ func TestWhileAResourceIsTakenOverThePageShowsWhatTheTopicsSay(t *testing.T) {
 	m.setMetrics()
 	if got := testutil.ToFloat64(metrics.FirstLoad); got != 1 {
 		t.Errorf("that the first load is not finished reads %v", got)
-	}
-}
-
-func TestInstancesThatLackResourcesAreNamed(t *testing.T) {
-	s := stage.New(t)
-	s.Publish("orders", nil, nil, hourOld)
-	s.Join("elsewhere-1", "orders", "order_items", "products", "users", "shipments")
-	s.Join("elsewhere-2", "orders", "users")
-	m := standby(t, s)
-	m.until(t, "both are members", func() bool { return len(m.members) == 2 })
-	var shown status.Snapshot
-	m.addTo(&shown)
-	const wanted = "Instance elsewhere-2 has not enabled order_items, products, shipments,"
-	if len(shown.Notices) != 1 || !strings.HasPrefix(shown.Notices[0], wanted) {
-		t.Errorf("%q", shown.Notices)
 	}
 }
 
