@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -12,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/storestream/storestream/internal/health"
 )
 
 // Whoever is on call looks for the words that the page or the log shows. What stands in backticks in the
@@ -121,10 +124,30 @@ func sum(e ast.Expr) string {
 	return ""
 }
 
-// What blocks a resource, it explains where it writes of blocks and failures. One that only wraps an error
-// has its text from there: in the service's client those are types with a method Error.
-func TestOperationsExplainsEveryBlock(t *testing.T) {
-	explained := explainedBelow(t, "It fails", "It is blocked")
+// The tables of reasons are written from the one list of them.
+func TestOperationsHasEveryReasonWithItsRemedy(t *testing.T) {
+	for name, states := range map[string][]health.State{"blocks": {health.Blocked},
+		"delays": {health.SettlingDelayed, health.Deferred}} {
+		list := newTable("the reason has", "it is", "do")
+		for _, r := range health.Reasons {
+			if !slices.Contains(states, r.State) {
+				continue
+			}
+			do := r.Remedy
+			if r.See != "" {
+				anchor := strings.ReplaceAll(strings.ReplaceAll(strings.ToLower(r.See), ",", ""), " ", "-")
+				do += fmt.Sprintf(" ([%s](#%s))", r.See, anchor)
+			}
+			list.row(code(r.Says), r.Means, do)
+		}
+		generatedIn(t, "operations.md", name, list.String())
+	}
+}
+
+// What blocks a resource is one of the reasons. One that only wraps an error has its text from there: in the
+// service's client those are types with a method Error. A failure that passes is explained beside them.
+func TestEveryBlockIsAReason(t *testing.T) {
+	explained := explainedBelow(t, "It fails")
 	said := 0
 	inspect(t, filepath.Join("..", "poller"), func(path string, n ast.Node) {
 		text := blockedBecause(n)
@@ -135,13 +158,21 @@ func TestOperationsExplainsEveryBlock(t *testing.T) {
 			return
 		}
 		said++
-		if !explains(explained, text) {
-			t.Errorf("operations.md does not explain the reason %q of %s", text, path)
+		if !isReason(text, health.Blocked) && !explains(explained, text) {
+			t.Errorf("health.Reasons has no block with the text %q of %s", text, path)
 		}
 	})
 	if said < 15 {
 		t.Errorf("found %d reasons in the sources, expected 15 or more", said)
 	}
+}
+
+// isReason says whether text is a part of the text of a reason with one of these states.
+func isReason(text string, states ...health.State) bool {
+	return slices.ContainsFunc(health.Reasons, func(r health.Reason) bool {
+		begin, _, _ := strings.Cut(r.Says, "...")
+		return slices.Contains(states, r.State) && strings.Contains(text, strings.TrimSpace(begin))
+	})
 }
 
 // What a takeover is refused for, it explains where it writes of that.
@@ -160,9 +191,8 @@ func TestOperationsExplainsEveryRefusal(t *testing.T) {
 	}
 }
 
-// Why settled stands still although polls succeed, it explains where it writes of that.
-func TestOperationsExplainsWhySettledStandsStill(t *testing.T) {
-	explained := explainedBelow(t, "Settled stands still")
+// Why settling is delayed is one of the reasons.
+func TestEveryDelayIsAReason(t *testing.T) {
 	said := 0
 	inspect(t, filepath.Join("..", "poller"), func(path string, n ast.Node) {
 		overREST := strings.Contains(path, "rest") && !strings.Contains(path, "client")
@@ -170,8 +200,8 @@ func TestOperationsExplainsWhySettledStandsStill(t *testing.T) {
 			if len(notLetter.ReplaceAllString(verb.ReplaceAllString(text, ""), "")) <= len("andcounts") {
 				continue // it joins others, which say why
 			}
-			if said++; !explains(explained, text) {
-				t.Errorf("operations.md does not explain %q of %s, for which settled stands still", text, path)
+			if said++; !isReason(text, health.SettlingDelayed, health.Deferred) && !strings.HasPrefix(text, ", and") {
+				t.Errorf("health.Reasons has no delay with the text %q of %s", text, path)
 			}
 		}
 	})

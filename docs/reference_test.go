@@ -24,6 +24,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/standins/servers"
 	"github.com/storestream/storestream/internal/standins/storefake"
@@ -42,31 +43,42 @@ const referenceFile = "reference.md"
 
 func readReference(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(referenceFile)
+	return readPage(t, referenceFile)
+}
+
+func readPage(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
 }
 
-// generated compares what stands between the marks of a generated table with want, or writes it there.
+// generated compares what stands between the marks of a generated table of reference.md with want, or writes
+// it there.
 func generated(t *testing.T, name, want string) {
 	t.Helper()
-	text := readReference(t)
+	generatedIn(t, referenceFile, name, want)
+}
+
+func generatedIn(t *testing.T, file, name, want string) {
+	t.Helper()
+	text := readPage(t, file)
 	begin := fmt.Sprintf("<!-- generated %s -->\n", name)
 	before, rest, found := strings.Cut(text, begin)
 	have, after, closed := strings.Cut(rest, "<!-- end -->")
 	switch {
 	case !found || !closed:
-		t.Fatalf("%s has no table %q", referenceFile, name)
+		t.Fatalf("%s has no table %q", file, name)
 	case have == want:
 	case *update:
-		if err := os.WriteFile(referenceFile, []byte(before+begin+want+"<!-- end -->"+after), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(before+begin+want+"<!-- end -->"+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	default:
 		t.Errorf("%s: table %q is not what the program says. go test ./docs -update writes it; and is it in "+
-			"CHANGELOG.md?\nit should be:\n%s", referenceFile, name, want)
+			"CHANGELOG.md?\nit should be:\n%s", file, name, want)
 	}
 }
 
@@ -479,7 +491,7 @@ func topicsOf(t *testing.T, admin *kadm.Client) string {
 func TestTheReferenceHasEveryMemberOfEveryObject(t *testing.T) {
 	text := readReference(t)
 	for name, of := range map[string]any{"watermark": watermark.Watermark{}, "request": watermark.Request{},
-		"status": status.Snapshot{}, "detail": status.Detail{}} {
+		"status": status.Snapshot{}} {
 		objects := map[string][]string{}
 		members(name, reflect.TypeOf(of), objects)
 		for path, want := range objects {
@@ -519,7 +531,8 @@ func members(path string, of reflect.Type, into map[string][]string) {
 	default:
 		return
 	}
-	if of == reflect.TypeFor[time.Time]() {
+	if of == reflect.TypeFor[time.Time]() || strings.HasPrefix(path, "status.") &&
+		strings.HasSuffix(of.PkgPath(), "/watermark") { // which has its own tables
 		return
 	}
 	for i := range of.NumField() {
@@ -568,9 +581,17 @@ func TestTheReferenceHasWhatCommandsPrintAsJSON(t *testing.T) {
 	}
 }
 
+func TestTheReferenceHasEveryReason(t *testing.T) {
+	list := newTable("code", "state", "the text has")
+	for _, r := range health.Reasons {
+		list.row(code(r.Code), code(string(r.State)), code(r.Says))
+	}
+	generated(t, "reasons", list.String())
+}
+
 func TestTheReferenceHasEveryPathOfTheStatusServer(t *testing.T) {
 	text := readReference(t)
-	paths := literals(t, "../internal/status", regexp.MustCompile(`^"GET (/\S*)"$`))
+	paths := literals(t, "../internal/status", regexp.MustCompile(`^"(/[a-z.]*)"$`))
 	if len(paths) == 0 {
 		t.Fatal("no path found in internal/status")
 	}

@@ -37,7 +37,6 @@ type Poller struct {
 	writer   *writer
 	sweeper  *sweeper
 	failures *Failures
-	polls    pollLog
 	retry    backoff.BackOff
 }
 
@@ -46,7 +45,7 @@ type Poller struct {
 func New(cfg Config) *Poller {
 	s := newState(&cfg, cfg.Clock())
 	policyInForce(&cfg, &s.mark)
-	p := &Poller{cfg: &cfg, state: s, board: newBoard(&cfg, &s.mark), polls: pollLog{rows: s.mark.Rows},
+	p := &Poller{cfg: &cfg, state: s, board: newBoard(&cfg, &s.mark),
 		failures: cmp.Or(cfg.Failures, &Failures{Log: cfg.Log, Now: cfg.now}),
 		retry:    doubling(firstRetry, lastRetry)}
 	p.writer = newWriter(&cfg, p.board, s)
@@ -239,11 +238,8 @@ func (p *Poller) ended(began time.Time, err error) (next time.Time) {
 		outcome = "failed"
 	}
 	p.cfg.Metrics.Polls(outcome).Inc()
-	took := now.Sub(began)
-	polls := p.polls.add(Poll{Began: p.cfg.wall().Add(-took), Took: took, Outcome: outcome, began: began},
-		p.state.mark.Rows)
 	p.board.change(func(s *Status) {
-		s.Doing, s.Since, s.Err, s.FailedSince, s.Polls = "waiting", now, err, p.failures.Since, polls
+		s.Doing, s.Since, s.Err, s.FailedSince = "waiting", now, err, p.failures.Since
 	})
 	if err == nil {
 		p.retry.Reset()

@@ -27,8 +27,6 @@ type Status struct {
 	// Err is the failure that it is in, nil if none; FailedSince when that began.
 	Err         error
 	FailedSince time.Time
-	// Polls are the last ones of this poller, the newest last.
-	Polls []Poll
 	// DeadLetters is how many rows stand in the dead-letter topic. DedupBytes is what dedup takes.
 	DeadLetters, DedupBytes int
 	// Sweep is the sweep in hand. The result of the last one is in Watermark (LastSweep, Swept).

@@ -22,9 +22,7 @@ type Watch struct {
 	letters newest[reason]
 	// How far marks and letters were read.
 	marksLog, lettersLog follower
-	// Summaries of letters, by resource.
-	reasons map[string][]DeadLetterReason
-	latest  map[string][]LatestLetter
+	reasons              map[string][]DeadLetterReason // by resource
 }
 
 // reason is the headers of a dead letter: a few texts, many times.
@@ -42,16 +40,8 @@ type DeadLetterReason struct {
 	Latest time.Time
 }
 
-// LatestLetter is one of the newest dead letters of a resource, without the row's values.
-type LatestLetter struct {
-	ID         string    // as in DeadLetterReason
-	At         time.Time // when it was written
-	Field, Err string    // as in DeadLetterReason
-}
-
 const (
-	maxIDs    = 5 // of a DeadLetterReason
-	maxLatest = 20
+	maxIDs    = 5    // of a DeadLetterReason
 	maxReason = 1000 // bytes of each text
 	// maxFollowed limits the keys of a topic that are kept: a topic with more dead letters is past listing.
 	maxFollowed = 100_000
@@ -128,13 +118,9 @@ func (w *Watch) Watermarks() map[string]watermark.Watermark {
 // does not change it.
 func (w *Watch) DeadLetters() map[string][]DeadLetterReason { return w.reasons }
 
-// LatestLetters is the newest dead letters of each resource, twenty at most, the newest first. The caller
-// does not change it.
-func (w *Watch) LatestLetters() map[string][]LatestLetter { return w.latest }
-
-// summarize groups the letters of each resource by their reason, and finds the newest.
+// summarize groups the letters of each resource by their reason.
 func (w *Watch) summarize() {
-	w.reasons, w.latest = map[string][]DeadLetterReason{}, map[string][]LatestLetter{}
+	w.reasons = map[string][]DeadLetterReason{}
 	var newestFirst []string
 	for key := range w.letters.all() {
 		newestFirst = append(newestFirst, key)
@@ -150,9 +136,6 @@ func (w *Watch) summarize() {
 		}
 		at, why := w.letters.byKey[key].time, w.letters.byKey[key].kept
 		field, text := why.field.Value(), why.err.Value()
-		if latest := w.latest[resource]; len(latest) < maxLatest {
-			w.latest[resource] = append(latest, LatestLetter{ID: id, At: at, Field: field, Err: text})
-		}
 		i, known := place[[3]string{resource, field, text}]
 		if !known {
 			i = len(w.reasons[resource])

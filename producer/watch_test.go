@@ -1,7 +1,6 @@
 package producer_test
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -64,46 +63,12 @@ func TestAWatchFollowsWatermarksAndGroupsDeadLettersByReason(t *testing.T) {
 		t.Errorf("%+v", money)
 	}
 
-	latest := w.LatestLetters()["orders"]
-	unusable := func(l producer.LatestLetter) bool {
-		return l.ID == "00000000000000ff" && l.Field == "id" && l.Err == "expected an integer"
-	}
-	if len(latest) != 3 || latest[0].At.IsZero() || !slices.ContainsFunc(latest, unusable) {
-		t.Errorf("one by one: %+v", latest)
-	}
-
 	tx = next(session)
 	tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/7", Source: "rest"}} // it is well again
 	tx.Watermark.Rows = 5
 	s.commit(session, tx)
 	s.awaitLook(w, "five rows and one letter less", func() bool {
 		return w.Watermarks()["orders"].Rows == 5 && w.DeadLetters()["orders"][0].Count == 1
-	})
-	if latest := w.LatestLetters()["orders"]; len(latest) != 2 {
-		t.Errorf("row 7 is well again: %+v", latest)
-	}
-}
-
-func TestAWatchNamesTheNewestDeadLettersOneByOne(t *testing.T) {
-	s := plainStage(t)
-	c := s.cluster("a", nil)
-	session := s.take(c)
-	w := producer.NewWatch(c)
-	tx := next(session)
-	for n := range 100 {
-		tx.DeadLetters = append(tx.DeadLetters, letter(fmt.Sprintf("orders/%d", n), "status", "expected a text"))
-	}
-	s.commit(session, tx)
-	for n := range 3 { // later; their ids come first where the clock has not moved
-		tx = next(session)
-		tx.DeadLetters = []watermark.DeadLetter{letter(fmt.Sprintf("orders/-%d", n+1), "status", "too long")}
-		s.commit(session, tx)
-	}
-	s.awaitLook(w, "twenty letters, the last ones first", func() bool {
-		latest := w.LatestLetters()["orders"]
-		return len(latest) == 20 && latest[0].Err == "too long" && latest[1].Err == "too long" &&
-			latest[2].Err == "too long" && latest[3].Err == "expected a text" && slices.IsSortedFunc(latest,
-			func(a, b producer.LatestLetter) int { return b.At.Compare(a.At) })
 	})
 }
 

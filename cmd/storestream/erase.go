@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kerr"
 
-	"github.com/storestream/storestream/cmd/storestream/internal/overview"
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
@@ -218,7 +218,7 @@ func followErase(ctx context.Context, f *follower, asked watermark.Request) erro
 
 // eraseStep says until when about the rows that the owner has taken are dealt with: it looks after its next
 // poll, and after the overlap again.
-func (f *follower) eraseStep(r *following, resources func(string) overview.Resource) step {
+func (f *follower) eraseStep(r *following, resources func(string) health.Resource) step {
 	mark, settings := resources(r.Resource).Mark, f.cfg.Resources[r.Resource]
 	if !slices.ContainsFunc(mark.Erase, func(e watermark.Erase) bool { return e.RequestUID == r.UID }) {
 		return step{}

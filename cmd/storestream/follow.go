@@ -10,6 +10,7 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/cmd/storestream/internal/overview"
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
@@ -24,20 +25,20 @@ type follower struct {
 	cluster *producer.Cluster
 	say     func(format string, args ...any)
 
-	waits   map[string]overview.Resource // by name: as it was when it was said that its request waits
-	failing bool                         // it was said that Kafka does not answer
-	steps   map[string]bool              // by resource and step: it was said that its request is there
+	waits   map[string]health.Resource // by name: as it was when it was said that its request waits
+	failing bool                       // it was said that Kafka does not answer
+	steps   map[string]bool            // by resource and step: it was said that its request is there
 }
 
 // step is the progress of a request. The zero value prints nothing.
 type step struct{ name, text string }
 
 // stepOf returns the owner's step with a request that it may have taken. resources returns the current state.
-type stepOf func(r *following, resources func(name string) overview.Resource) step
+type stepOf func(r *following, resources func(name string) health.Resource) step
 
 func newFollower(env *environment, cfg *config.Config, cluster *producer.Cluster) *follower {
 	return &follower{env: env, cfg: cfg, cluster: cluster, say: env.print,
-		waits: map[string]overview.Resource{}, steps: map[string]bool{}}
+		waits: map[string]health.Resource{}, steps: map[string]bool{}}
 }
 
 // sayWhoTakes prints which instance carries out the requests, and for other resources why no instance does.
@@ -54,58 +55,49 @@ func (f *follower) sayWhoTakes(ctx context.Context, names []string, how string) 
 }
 
 // glance asks Kafka for the state of each resource. Unknown resources have one too.
-func (f *follower) glance(ctx context.Context) (func(name string) overview.Resource, error) {
+func (f *follower) glance(ctx context.Context) (func(name string) health.Resource, error) {
 	all, err := overview.Glance(ctx, f.cfg, f.cluster)
-	return func(name string) overview.Resource {
+	return func(name string) health.Resource {
 		for _, r := range all {
-			if r.Resource == name {
+			if r.Name == name {
 				return r
 			}
 		}
-		return overview.Resource{Resource: name, Mark: watermark.New(name)}
+		r := health.New(watermark.New(name), schemas.InstantOf(time.Now()))
+		r.Abandoned = true
+		r.Judge()
+		return r
 	}, err
 }
 
 // tell says when the request for a resource begins to wait, for what, and when it no longer does.
-func (f *follower) tell(r overview.Resource) {
-	before, waited := f.waits[r.Resource]
+func (f *follower) tell(r health.Resource) {
+	before, waited := f.waits[r.Name]
 	switch why := waitsFor(r); {
 	case r.Between: // the next owner may do it at once
 	case why == "" && waited:
-		delete(f.waits, r.Resource)
-		f.say("%s: the request waits no longer: %s carries it out\n", r.Resource, r.Owner)
-	case why != "" && !(waited && sameWait(before, r)):
-		f.waits[r.Resource] = r
-		f.say("%s: %s\n", r.Resource, f.env.paint.As(terminal.Yellow, why))
+		delete(f.waits, r.Name)
+		f.say("%s: the request waits no longer: %s carries it out\n", r.Name, r.Owner)
+	// Texts tell how long it has waited, and of two failures in a row each has its own.
+	case why != "" && !(waited && before.State == r.State && before.Since.Equal(r.Since)):
+		f.waits[r.Name] = r
+		f.say("%s: %s\n", r.Name, f.env.paint.As(terminal.Yellow, why))
 	}
 }
 
 // waitsFor returns why no instance carries out a request now, or "" if the owner does.
-func waitsFor(r overview.Resource) string {
+func waitsFor(r health.Resource) string {
 	switch {
-	case r.Owner == "" && !r.Between && !r.Enabled:
+	case r.State == health.Unowned && !r.Enabled:
 		return "not enabled in this configuration, and no instance has it: the request waits until one does"
-	case r.Owner == "" && !r.Between:
+	case r.State == health.Unowned:
 		return "no instance has it: the request waits until one does (`storestream run`)"
-	case r.Unreadable != nil:
-		return "nobody can say whether the request is carried out: " + r.Unreadable.Error()
-	case r.Trouble.Blocked() || r.Trouble != nil && r.Trouble.Failing || r.Stalled:
-		return "the request waits until this is over: " + r.Late()
+	case r.State == health.Unreadable:
+		return "it cannot be told whether the request is carried out: " + r.Why
+	case r.State == health.Blocked, r.State == health.Failing, r.State == health.Stalled:
+		return "the request waits until this is over: " + r.Text()
 	}
 	return ""
-}
-
-// sameWait says whether two that wait do so for the same: texts tell how long that is, and of two failures in
-// a row each has its own.
-func sameWait(a, b overview.Resource) bool {
-	since := func(h *watermark.Trouble) schemas.Instant {
-		if h == nil {
-			return schemas.MinInstant
-		}
-		return h.Since
-	}
-	return (a.Owner == "") == (b.Owner == "") && (a.Unreadable == nil) == (b.Unreadable == nil) &&
-		a.Stalled == b.Stalled && a.Trouble.Blocked() == b.Trouble.Blocked() && since(a.Trouble) == since(b.Trouble)
 }
 
 // tellFailure says when Kafka does not answer, and when it does again.
@@ -180,7 +172,7 @@ func (f *follower) follow(ctx context.Context, asked []watermark.Request,
 
 // look asks how far the resources are, and tells each of open which requests the topic holds: before that, or
 // one that is taken in between would count as lost.
-func (f *follower) look(ctx context.Context, open []*following) (func(string) overview.Resource, error) {
+func (f *follower) look(ctx context.Context, open []*following) (func(string) health.Resource, error) {
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 	defer cancel()
 	requests := f.cluster.Requests()

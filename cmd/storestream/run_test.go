@@ -184,7 +184,7 @@ func TestThePortOfTheStatusServerMayBeTakenOnlyWithOnce(t *testing.T) {
 	out, _ := s.start("run")
 	taken := address(t, out)
 	s.Settings = append(s.Settings, "http.listen="+taken)
-	s.do("run").expect(t, exitFailed, taken, "something listens there already", "--set http.listen=")
+	s.do("run").expect(t, exitFailed, taken, "address already in use", "--set http.listen=")
 	s.do("run", "--once", "--patience", "1s").expect(t, exitFailed, "no status page", "no progress")
 }
 

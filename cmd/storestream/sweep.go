@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/storestream/storestream/cmd/storestream/internal/overview"
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
@@ -139,7 +139,7 @@ func followSweeps(ctx context.Context, f *follower, asked []watermark.Request) e
 
 // sweepStep returns the step of a sweep that was taken. The watermark does not tell which rows the sweep
 // looks at again.
-func (f *follower) sweepStep(r *following, resources func(string) overview.Resource) step {
+func (f *follower) sweepStep(r *following, resources func(string) health.Resource) step {
 	now := resources(r.Resource)
 	sweep := now.Mark.Sweep
 	switch {

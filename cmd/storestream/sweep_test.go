@@ -9,8 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/storestream/storestream/cmd/storestream/internal/overview"
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/standins/storefake"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
@@ -39,35 +39,34 @@ func TestARequestThatNobodyTakesNowSaysWhy(t *testing.T) {
 		t.Errorf("nobody does:\n%s", c.stdout)
 	}
 	now := schemas.InstantOf(time.Now())
-	written := now.Add(-5 * time.Minute)
+	trouble := func(t watermark.Trouble) *watermark.Trouble {
+		t.Since, t.Why = now.Add(-time.Minute), "so it is"
+		return &t
+	}
+	const over = "the request waits until this is over: "
 	for _, test := range []struct {
-		r    overview.Resource
+		r    health.Resource
 		says string
 	}{
-		{overview.Resource{Owner: "a", Enabled: true}, ""},
-		{overview.Resource{Owner: "a"}, ""},
-		{overview.Resource{Between: true, Enabled: true}, ""},
-		{overview.Resource{Owner: "a", Enabled: true, Now: now, Trouble: &watermark.Trouble{Failing: true,
-			Since: now.Add(-time.Minute), Why: "refused"}},
-			"the request waits until this is over: failing for 1m0s: refused"},
-		{overview.Resource{Owner: "a", Enabled: true, Now: now,
-			Trouble: &watermark.Trouble{Since: now.Add(-time.Minute), Why: "poll.memory is full"}},
-			"the request waits until this is over: blocked for 1m0s, nothing is published: poll.memory is full"},
-		{overview.Resource{Owner: "a", Enabled: true, Now: now,
-			Trouble: &watermark.Trouble{Since: now.Add(-time.Minute),
-				Why: "a page breaks the contract", Publishes: true, LeavesOut: true}},
-			"the request waits until this is over: blocked for 1m0s, other rows go on: a page breaks the contract"},
-		{overview.Resource{Owner: "a", Enabled: true, Now: now, Trouble: &watermark.Trouble{Since: now,
-			Why: "a transaction is open", Publishes: true}}, ""}, // settled stands still, and sweeps go on
-		{overview.Resource{Owner: "a", Enabled: true, Now: now, LagSeconds: new(float64), Stalled: true,
-			Written: &written}, "the request waits until this is over: a has it, according to the consumer group, " +
-			"and has not written for 5m0s: it is dead, hangs or fails: what `storestream check` says of kafka, " +
-			"registry and service, or its log, is why"},
-		{overview.Resource{Owner: "a", Enabled: true, Unreadable: errors.New("somebody else wrote it")},
-			"nobody can say whether the request is carried out: somebody else wrote it"},
-		{overview.Resource{Enabled: true, Unreadable: errors.New("somebody else wrote it")},
+		{health.Resource{Owner: "a", Enabled: true}, ""},
+		{health.Resource{Owner: "a"}, ""},
+		{health.Resource{Between: true, Enabled: true}, ""},
+		{health.Resource{Owner: "a", Trouble: trouble(watermark.Trouble{Failing: true})},
+			over + "failing for 1m0s: so it is"},
+		{health.Resource{Owner: "a", Trouble: trouble(watermark.Trouble{})},
+			over + "blocked for 1m0s, nothing is published: so it is"},
+		{health.Resource{Owner: "a", Trouble: trouble(watermark.Trouble{Publishes: true, LeavesOut: true})},
+			over + "blocked for 1m0s, other rows go on: so it is"},
+		{health.Resource{Owner: "a", Good: &now, Trouble: trouble(watermark.Trouble{Publishes: true})}, ""},
+		{health.Resource{Owner: "a", Silent: 5 * time.Minute}, over + "a has it, according to the consumer group, " +
+			"and has written no watermark: it is dead, hangs or fails"},
+		{health.Resource{Owner: "a", Unreadable: errors.New("somebody else wrote it")},
+			"it cannot be told whether the request is carried out: somebody else wrote it"},
+		{health.Resource{Enabled: true, Abandoned: true},
 			"no instance has it: the request waits until one does (`storestream run`)"},
 	} {
+		test.r.Now = now
+		test.r.Judge()
 		if got := waitsFor(test.r); got != test.says {
 			t.Errorf("%+v: %q, expected %q", test.r, got, test.says)
 		}
@@ -98,7 +97,7 @@ func TestAWaitSaysWhatItWaitsForAsThatChanges(t *testing.T) {
 	says("nothing is published: poll.memory is full\n")
 	s.Publish("orders", nil, nil, block("poll.memory is full, by one row more"))
 	garbage := s.Garbage("orders")
-	says("orders: nobody can say whether the request is carried out: topic store.watermarks, partition ")
+	says("orders: it cannot be told whether the request is carried out: topic store.watermarks, partition ")
 	s.takeOut(garbage)
 	s.Publish("orders", nil, nil, block("poll.memory is full, by two rows more"))
 	says("by two rows more")

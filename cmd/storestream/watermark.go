@@ -12,6 +12,7 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/cmd/storestream/internal/overview"
 	"github.com/storestream/storestream/cmd/storestream/internal/preflight"
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
@@ -30,14 +31,14 @@ func watermarkList(env *environment) *cobra.Command {
 earlier updated_at is published, and none can appear there any more), as of (the topic holds what was
 visible then), lag (now minus as of), rows published in all, what the last sweep found, the instance that
 polls it, and the request that it works on or that waits for it. Below the table stands whether
-everything is up to date, and if not, why not, what keeps settled where it is, where sweeps do
-not come to an end, and which rows cannot be published. A restart begins the second look at a row anew, so
+everything is up to date, and if not, why not and what to do, what delays settling, and
+which rows cannot be published. A restart begins the second look at a row anew, so
 the time that is named for it moves then.
 
-Not up to date is what fails, is blocked or polled by nobody, and what lags by more than three intervals
-and ten seconds. Where its watermark is not written, what check finds in Kafka and the registry is named
-too: an instance that is refused a takeover may not write why. Exit status: 0 all is up to date, 4
-something is not.`,
+Not up to date is a resource that fails, is blocked, stalled or without an owner, and one that lags by more
+than three intervals and ten seconds. What check finds in Kafka and the registry is named too, because an
+instance that is refused a takeover may not write why. Exit status: 0 all is up to date, 4 something is
+not.`,
 		Example: "  storestream watermark list\n" +
 			"  storestream watermark list -o json | jq '.[] | select(.lag_seconds > 60)'",
 		Args: noArgs,
@@ -70,16 +71,16 @@ something is not.`,
 	return cmd
 }
 
-// addRefusals adds the reason why a takeover is refused, as far as `check` can tell, to resources that maybe
-// have no working owner. Their owner cannot write the reason into the watermark, because an instance that may
-// not take over may not write.
-func addRefusals(ctx context.Context, c preflight.Config, resources []overview.Resource) {
-	ofOne, unattended := map[string]bool{}, map[*overview.Resource]bool{}
+// addRefusals adds the reason why a takeover is refused, as far as `check` can tell, to resources that are
+// not up to date, or that another group has written. Their owner cannot write the reason into the watermark,
+// because an instance that may not take over may not write.
+func addRefusals(ctx context.Context, c preflight.Config, resources []health.Resource) {
+	ofOne, unattended := map[string]bool{}, []*health.Resource{}
 	for i := range resources {
 		r := &resources[i]
-		ofOne[c.Cluster.Topic(r.Resource)] = true
-		if r.Unattended(c.Settings.Kafka.Group) {
-			unattended[r] = true
+		ofOne[c.Cluster.Topic(r.Name)] = true
+		if r.Enabled && r.Unreadable == nil && (!r.UpToDate || r.Group != c.Settings.Kafka.Group) {
+			unattended = append(unattended, r)
 		}
 	}
 	if len(unattended) == 0 {
@@ -88,28 +89,29 @@ func addRefusals(ctx context.Context, c preflight.Config, resources []overview.R
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 	defer cancel()
 	for f := range preflight.Try(ctx, c, "kafka", "registry") {
-		for r := range unattended {
-			if f.Level != preflight.Failure || ofOne[f.About] && f.About != c.Cluster.Topic(r.Resource) {
+		for _, r := range unattended {
+			if f.Level != preflight.Failure || ofOne[f.About] && f.About != c.Cluster.Topic(r.Name) {
 				continue
 			}
-			if r.NotUpToDate != "" {
-				r.NotUpToDate += "; "
-			}
-			r.NotUpToDate += "no instance with this configuration can take it over: " +
-				strings.TrimSpace(f.Part+" "+f.About) + ": " + f.Found
-			if f.Do != "" {
-				r.NotUpToDate += " -> " + f.Do
-			}
+			r.Refuse(arrow(strings.TrimSpace(f.Part+" "+f.About)+": "+f.Found, f.Do))
 		}
 	}
 }
 
+// arrow adds what to do to a text.
+func arrow(text, remedy string) string {
+	if remedy == "" {
+		return text
+	}
+	return text + " -> " + remedy
+}
+
 // notUpToDate is an error that names the resources that are not up to date.
-func notUpToDate(resources []overview.Resource) error {
+func notUpToDate(resources []health.Resource) error {
 	var late []string
 	for _, r := range resources {
-		if r.NotUpToDate != "" {
-			late = append(late, r.Resource)
+		if !r.UpToDate {
+			late = append(late, r.Name)
 		}
 	}
 	if len(late) == 0 {
@@ -119,7 +121,7 @@ func notUpToDate(resources []overview.Resource) error {
 }
 
 // printOverview prints the table, and what follows from it.
-func printOverview(env *environment, deadLetters string, resources []overview.Resource) error {
+func printOverview(env *environment, deadLetters string, resources []health.Resource) error {
 	t := env.table("RESOURCE", "SETTLED", "", "AS OF", "LAG", "PUBLISHED", "SWEPT", "OWNER", "REQUEST").
 		Numbers(2, 4, 5)
 	for _, r := range resources {
@@ -127,13 +129,13 @@ func printOverview(env *environment, deadLetters string, resources []overview.Re
 		if r.LagSeconds != nil {
 			lag = terminal.Duration(r.Lag())
 		}
-		if r.NotUpToDate != "" {
+		if !r.UpToDate {
 			lag = env.paint.As(terminal.Red, lag)
 		}
-		if r.Owner == "" && !r.Between {
+		if r.State == health.Unowned {
 			owner = env.paint.As(terminal.Red, owner)
 		}
-		t.Row(r.Resource, pointerText(r.Settled), ago(r.Settled, r.Now), pointerText(r.AsOf), lag,
+		t.Row(r.Name, pointerText(r.Settled), ago(r.Settled, r.Now), pointerText(r.AsOf), lag,
 			terminal.Count(r.Rows), sweptText(r), owner, requestText(r))
 	}
 	if err := t.Print(env.stdout); err != nil {
@@ -141,41 +143,39 @@ func printOverview(env *environment, deadLetters string, resources []overview.Re
 	}
 	env.print("\n%s\n", upToDateText(env.paint, resources))
 	for _, r := range resources {
-		if r.Trouble.SettlingDelayed() {
-			env.print("%s\n", env.paint.As(terminal.Yellow, delayedText(r)))
+		var notes []string
+		if r.State == health.SettlingDelayed {
+			notes = append(notes, arrow(r.Text(), r.Remedy))
 		}
 		if r.Swept != nil && r.Swept.Left != "" {
-			env.print("%s\n", env.paint.As(terminal.Yellow, r.Resource+": the last sweep left some of it: "+
-				r.Swept.Left))
+			notes = append(notes, "the last sweep left some of it: "+r.Swept.Left)
 		}
-		if r.SweepLate != "" {
-			env.print("%s\n", env.paint.As(terminal.Yellow, r.Resource+": "+r.SweepLate))
-		}
-		if r.Policies.Mixed() {
-			env.print("%s\n", env.paint.As(terminal.Yellow, policiesText(r)))
-		}
+		notes = append(notes, policiesText(r))
 		for _, d := range r.DeadLetters {
-			env.print("%s\n", env.paint.As(terminal.Yellow, deadLettersText(r.Resource, d, deadLetters)))
+			notes = append(notes, deadLettersText(r.Name, d, deadLetters))
+		}
+		for _, note := range notes {
+			if note != "" {
+				env.print("%s\n", env.paint.As(terminal.Yellow, r.Name+": "+note))
+			}
 		}
 	}
 	return nil
 }
 
 // upToDateText says whether every enabled resource is up to date, and if not, why not.
-func upToDateText(paint terminal.Paint, resources []overview.Resource) string {
+func upToDateText(paint terminal.Paint, resources []health.Resource) string {
 	var reasons []string
 	late := map[string][]string{} // resources by reason
-	var largest overview.Resource
+	var largest health.Resource
 	for _, r := range resources {
-		if !r.Enabled && r.NotUpToDate == "" {
-			continue
-		}
-		if why := r.NotUpToDate; why != "" {
+		switch why := arrow(r.Text(), r.Remedy); {
+		case !r.UpToDate:
 			if late[why] == nil {
 				reasons = append(reasons, why)
 			}
-			late[why] = append(late[why], r.Resource)
-		} else if largest.LagSeconds == nil || r.Lag() > largest.Lag() {
+			late[why] = append(late[why], r.Name)
+		case r.Enabled && (largest.LagSeconds == nil || r.Lag() > largest.Lag()):
 			largest = r
 		}
 	}
@@ -190,11 +190,11 @@ func upToDateText(paint terminal.Paint, resources []overview.Resource) string {
 		return "No resource is enabled here."
 	}
 	return fmt.Sprintf("%s the largest lag is %s (%s).", paint.As(terminal.Green, "Everything is up to date:"),
-		terminal.Duration(largest.Lag()), largest.Resource)
+		terminal.Duration(largest.Lag()), largest.Name)
 }
 
 // sweptText returns when the last sweep was and how many differences it found.
-func sweptText(r overview.Resource) string {
+func sweptText(r health.Resource) string {
 	if r.LastSweep == nil {
 		return "never"
 	}
@@ -214,7 +214,7 @@ func sweptText(r overview.Resource) string {
 }
 
 // ownerText returns its owner, or its last owner if it has none now.
-func ownerText(r overview.Resource) string {
+func ownerText(r health.Resource) string {
 	switch {
 	case r.Owner != "":
 		return r.Owner
@@ -230,7 +230,7 @@ func ownerText(r overview.Resource) string {
 const toldFor = time.Hour
 
 // requestText returns the request in hand, or those that wait.
-func requestText(r overview.Resource) string {
+func requestText(r health.Resource) string {
 	var parts []string
 	if r.Replay != nil {
 		parts = append(parts, "replaying from "+instantText(r.Replay.From))
@@ -257,29 +257,27 @@ func requestText(r overview.Resource) string {
 	return strings.Join(parts, "; ")
 }
 
-// delayedText says why settled stands still although rows go on.
-func delayedText(r overview.Resource) string {
-	return fmt.Sprintf("%s: published, but settled stands still, since %s (%s): %s", r.Resource,
-		instantText(r.Trouble.Since), ago(&r.Trouble.Since, r.Now), r.Trouble.Why)
-}
-
-// policiesText says what ends the notice. A sweep alone cannot while it leaves rows from before start out.
-func policiesText(r overview.Resource) string {
-	remedy := "storestream sweep " + r.Resource
+// policiesText says that rows of other policies may remain, and what ends that, else "". A sweep alone does
+// not while it leaves rows from before start out.
+func policiesText(r health.Resource) string {
+	if !r.Policies.Mixed() {
+		return ""
+	}
+	remedy := "storestream sweep " + r.Name
 	if r.Swept != nil && r.Swept.Early > 0 {
 		remedy = fmt.Sprintf("no sweep compares %s from before resources.%s.start: take start out, restart all "+
-			"instances, then %s", terminal.Plural(r.Swept.Early, "row"), r.Resource, remedy)
+			"instances, then %s", terminal.Plural(r.Swept.Early, "row"), r.Name, remedy)
 	}
-	return r.Resource + ": holds rows as other policies for fields let them through: " + remedy
+	return "holds rows as other policies for fields let them through: " + remedy
 }
 
 // deadLettersText names rows that cannot be published, and the topic that has them.
-func deadLettersText(resource string, d overview.DeadLetters, topic string) string {
+func deadLettersText(resource string, d health.DeadLetters, topic string) string {
 	what := "the row"
 	if d.Field != "" {
 		what = "its " + d.Field
 	}
-	return fmt.Sprintf("%s: %s cannot be published, %s: %s (%s/%s in %s)", resource,
+	return fmt.Sprintf("%s cannot be published, %s: %s (%s/%s in %s)",
 		terminal.Plural(d.Rows, "row"), what, d.Error, resource, strings.Join(d.IDs, ", "), topic)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/cmd/storestream/internal/overview"
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
@@ -112,7 +113,7 @@ type replay struct {
 	// RequestUID is its own id, even after the topic of requests was created again.
 	RequestUID string `json:"request_uid"`
 
-	now overview.Resource
+	now health.Resource
 }
 
 // mostCounted bounds the records that are read to count their rows, which takes some 40 bytes a row and some
@@ -132,7 +133,7 @@ func planReset(ctx context.Context, env *environment, cfg *config.Config, cluste
 	for _, name := range names {
 		r := replay{Resource: name, To: at}
 		for _, now := range resources {
-			if now.Resource == name {
+			if now.Name == name {
 				r.now, r.Settled, r.Owner = now, now.Settled, now.Owner
 			}
 		}
@@ -221,7 +222,7 @@ func followReplays(ctx context.Context, f *follower, asked []watermark.Request) 
 }
 
 // replayStep says that a replay is in hand.
-func replayStep(r *following, resources func(string) overview.Resource) step {
+func replayStep(r *following, resources func(string) health.Resource) step {
 	if !r.taken || resources(r.Resource).Mark.Replay == nil {
 		return step{}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/storestream/storestream/cmd/storestream/internal/overview"
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/standins/servers"
 	"github.com/storestream/storestream/internal/standins/storefake"
 	"github.com/storestream/storestream/internal/watermark"
@@ -40,11 +40,11 @@ func TestWatermarkListShowsWhatIsPublishedAndWhatIsAskedFor(t *testing.T) {
 		"waits: reset to 2026-11-19T00:00:00Z by "+whoAmI())
 
 	c := s.do("watermark", "list", "-o", "json").expect(t, exitLate)
-	var resources []overview.Resource
+	var resources []health.Resource
 	if err := json.Unmarshal([]byte(c.stdout.String()), &resources); err != nil {
 		t.Fatalf("%v:\n%s", err, c.stdout)
 	}
-	if len(resources) != 5 || resources[0].Resource != "orders" || resources[1].Resource != "order_items" {
+	if len(resources) != 5 || resources[0].Name != "orders" || resources[1].Name != "order_items" {
 		t.Fatalf("%d resources, expected all five in order:\n%s", len(resources), c.stdout)
 	}
 	orders, items := resources[0], resources[1]
@@ -82,7 +82,8 @@ func TestWatermarkListNamesATopicWithRowsOfAnotherPolicy(t *testing.T) {
 func TestWatermarkListSaysWhetherEverythingIsUpToDate(t *testing.T) {
 	s := newScene(t)
 	s.do("watermark", "list").expect(t, exitLate, "NOT up to date.\n"+
-		"  orders, order_items, products, users, shipments: nothing is published yet, and no instance polls it\n")
+		"  orders, order_items, products, users, shipments: nothing is published yet, and no instance polls it -> start an "+
+		"instance (`storestream run`)")
 	asOf := func(ago time.Duration) func(*watermark.Watermark) {
 		return func(w *watermark.Watermark) {
 			w.AsOf = schemas.InstantOf(time.Now().Add(-ago))
@@ -114,13 +115,13 @@ func TestWatermarkListSaysWhetherEverythingIsUpToDate(t *testing.T) {
 	s.Publish("orders", nil, nil, block(true, true))
 	c := s.do("watermark", "list").expect(t, exitLate, "NOT up to date.\n",
 		"\n  orders: blocked for 1h0m, other rows go on: so it is\n")
-	if strings.Contains(c.stdout.String(), "settled stands still") {
+	if strings.Contains(c.stdout.String(), "settling is delayed") {
 		t.Errorf("a block is told of as if polls succeeded:\n%s", c.stdout)
 	}
 	s.Publish("orders", nil, nil, block(true, false))
 	s.Publish("users", nil, nil, asOf(30*time.Second))
 	s.do("watermark", "list").expect(t, exitDone, "Everything is up to date: the largest lag is 3", "s (users).",
-		"orders: published, but settled stands still, since ", " (1h0m ago): so it is\n")
+		"orders: settling is delayed for 1h0m, and rows go on: so it is\n")
 }
 
 // An owner that is refused a takeover may not write why.
@@ -174,7 +175,7 @@ func TestWatermarkListSaysWhatNobodyCanTakeAResourceOverFor(t *testing.T) {
 		}
 	}
 	s.do("watermark", "list", "-o", "json").expect(t, exitLate,
-		`"late": "`+behind+refused+`kafka store.watermarks: cleanup.policy is delete`)
+		`"why": "`+behind+refused+`kafka store.watermarks: cleanup.policy is delete`)
 }
 
 func TestWatermarkListNamesARecordThatIsNoWatermarkAndShowsTheOthers(t *testing.T) {
@@ -191,15 +192,15 @@ func TestWatermarkListNamesARecordThatIsNoWatermarkAndShowsTheOthers(t *testing.
 		t.Errorf("orders are not shown:\n%s", c.stdout)
 	}
 	c = s.do("watermark", "list", "-o", "json").expect(t, exitLate)
-	var resources []overview.Resource
+	var resources []health.Resource
 	if err := json.Unmarshal([]byte(c.stdout.String()), &resources); err != nil {
 		t.Fatalf("%v:\n%s", err, c.stdout)
 	}
 	for _, r := range resources {
-		if named := strings.HasPrefix(r.NotUpToDate, why); named != (r.Resource == "users") {
-			t.Errorf("%s: late %q, expected of users alone %q", r.Resource, r.NotUpToDate, why)
+		if named := strings.HasPrefix(r.Why, why); named != (r.Name == "users") {
+			t.Errorf("%s: %q, expected of users alone %q", r.Name, r.Why, why)
 		}
-		if r.Resource == "orders" && r.Rows != 1 {
+		if r.Name == "orders" && r.Rows != 1 {
 			t.Errorf("orders: %+v", r)
 		}
 	}
@@ -215,18 +216,13 @@ func TestWatermarkListShowsTheLastSweepAndWhatCannotBePublished(t *testing.T) {
 		w.LastSweep = schemas.InstantOf(time.Now().Add(-2 * time.Hour))
 		w.Swept = &watermark.Swept{SourceRows: 40, Missing: 1, Stale: 2, Left: "so it is"}
 	})
-	s.Publish("users", nil, nil, func(w *watermark.Watermark) {
-		due := schemas.InstantOf(time.Now().Add(-9 * 24 * time.Hour))
-		w.Sweep = &watermark.Sweep{Request: -1, At: due, Attempts: 5}
-	})
 	s.Commit("orders", watermark.Transaction{DeadLetters: []watermark.DeadLetter{{Key: "orders/7",
 		Source: "rest",
 		Row:    []byte(`{"id":7,"total_amount":"geheim"}`),
 		Field:  "total_amount", Err: "expected a decimal"}}}, nil)
 	c := s.do("watermark", "list").expect(t, exitLate, "2h0m ago: 40 rows, 3 differed, not all repaired",
 		"orders: 1 row cannot be published, its total_amount: expected a decimal (orders/7 in store.dead_letters)")
-	c.expect(t, exitLate, "orders: the last sweep left some of it: so it is",
-		"users: no sweep has ended for 9d0h, and sweep.interval is 1d0h (this one was begun 5 times in a row): ")
+	c.expect(t, exitLate, "orders: the last sweep left some of it: so it is")
 	j := s.do("watermark", "list", "-o", "json").expect(t, exitLate, `"rows": 1`, `"ids"`)
 	if strings.Contains(c.stdout.String()+j.stdout.String(), "geheim") {
 		t.Errorf("a value of a row is shown:\n%s%s", c.stdout, j.stdout)
@@ -342,12 +338,35 @@ func TestResetOfAllResourcesWritesOneRequestForEach(t *testing.T) {
 func TestAResourceBetweenTwoOwnersIsNotCalledOwnedByNobody(t *testing.T) {
 	now := stage.Instant(t, "2026-11-21T03:00:00Z")
 	written := now.Add(-12 * time.Second)
-	r := overview.Resource{Resource: "orders", Instance: "a", Written: &written, Now: now, Between: true}
+	r := health.Resource{Name: "orders", Instance: "a", Written: &written, Now: now, Between: true}
 	if got := ownerText(r); got != "between two (last a)" {
 		t.Error(got)
 	}
 	r.Between = false
 	if got := ownerText(r); got != "none (last a, 12s ago)" {
 		t.Error(got)
+	}
+}
+
+// Each reason is printed with its text and its remedy.
+func TestWatermarkListPrintsEveryReasonWithItsRemedy(t *testing.T) {
+	now := schemas.InstantOf(time.Now())
+	for _, reason := range health.Reasons {
+		mark := watermark.New("orders")
+		mark.AsOf, mark.Written = now, now
+		mark.Trouble = &watermark.Trouble{Why: "7 " + strings.ReplaceAll(reason.Says, "...", "5"), Since: now,
+			Publishes: reason.State != health.Blocked}
+		r := health.New(mark, now)
+		r.Owner, r.Enabled = "a", true
+		r.Judge()
+		var out strings.Builder
+		env := &environment{stdout: &out}
+		if err := printOverview(env, "store.dead_letters", []health.Resource{r}); err != nil {
+			t.Fatal(err)
+		}
+		if said := out.String(); !strings.Contains(said, mark.Trouble.Why+" -> "+reason.Remedy) ||
+			strings.Contains(said, "NOT up to date") != (reason.State == health.Blocked) {
+			t.Errorf("%s:\n%s", reason.Code, said)
+		}
 	}
 }

@@ -1,14 +1,15 @@
 // Package status shows an instance to a person: the status page, /status.json, /metrics, /healthz and
-// /readyz. It only observes. Whoever knows something hands in a function that says it, and nothing here
-// decides anything.
+// /readyz. It only observes: the instance hands in a function that returns its state, and package health
+// judges it.
 package status
 
 import (
 	"context"
-	"math"
+	"maps"
 	"sync"
 	"time"
 
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -18,32 +19,27 @@ type Board struct {
 	now  func() time.Time
 	feed feed
 
-	mu       sync.Mutex
-	provider func() Snapshot
-	base     Snapshot // until there is a provider
-	memory   map[string]*memory
-	requests rate // of all resources
-	history  history
-}
-
-// memory is the board's state of one resource from one second to the next.
-type memory struct {
-	rows, requests rate
-	pace           pace
-	sweeps         []Sweep // that ended while this instance ran, and the one before; the newest last
+	mu        sync.Mutex
+	provider  func() Snapshot
+	base      Snapshot           // until there is a provider
+	published map[string]*series // by resource
+	requests  map[string]*series // by resource
+	history   History
+	steps     int // of the history
 }
 
 // New is a board of an instance that is starting.
 func New(instance, version string) *Board {
 	return &Board{
-		now: time.Now, feed: newFeed(), memory: map[string]*memory{}, history: newHistory(),
-		base: Snapshot{Instance: instance, Version: version, Started: time.Now().UTC(), Waiting: "starting"},
+		now: time.Now, feed: newFeed(), published: map[string]*series{}, requests: map[string]*series{},
+		history: History{StepSeconds: historyStep, RowsPerSecond: map[string][]*float64{}},
+		base:    Snapshot{Instance: instance, Version: version, Started: time.Now().UTC(), Waiting: "starting"},
 	}
 }
 
 // Provide sets the function that returns Snapshots from now on. It must be safe for concurrent use and quick,
 // and must never wait for anything that may hang, because /readyz calls it. Instance, Version, Started and
-// Now may be left empty.
+// Now may be left empty, and so may all that health.Resource.Judge sets.
 func (b *Board) Provide(provider func() Snapshot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -66,32 +62,20 @@ func (b *Board) Snapshot() Snapshot {
 	s := b.ask()
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	requests := 0.
 	for i := range s.Resources {
 		r := &s.Resources[i]
-		if !r.Good.IsZero() {
-			lag := max(0, s.Now.Sub(r.Good).Seconds())
-			r.LagSeconds = &lag
-		}
-		r.State = r.state()
-		m := b.memory[r.Name]
-		if m == nil {
-			continue
-		}
-		r.RowsPerSecond = tenth(m.rows.perSecond())
-		if r.Requests != nil {
-			r.Requests.PerSecond = tenth(m.requests.perSecond())
-		}
-		if r.Progress != nil {
-			r.Progress.estimate(s.Now, &m.pace)
-		}
+		r.RowsPerSecond = b.published[r.Name].perSecond()
+		r.RequestsPerSecond = b.requests[r.Name].perSecond()
+		requests += r.RequestsPerSecond
 	}
 	if s.Service != nil {
-		s.Service.RequestsPerSecond = tenth(b.requests.perSecond())
+		s.Service.RequestsPerSecond = requests
 	}
 	return s
 }
 
-// ask returns the provider's Snapshot.
+// ask returns the provider's Snapshot, and has its resources judged.
 func (b *Board) ask() Snapshot {
 	b.mu.Lock()
 	provider, s := b.provider, b.base
@@ -101,8 +85,15 @@ func (b *Board) ask() Snapshot {
 		s.Instance, s.Version, s.Started = b.base.Instance, b.base.Version, b.base.Started
 	}
 	s.Now = b.now().UTC()
+	for i := range s.Resources {
+		r := &s.Resources[i]
+		if r.Owned || r.Now == 0 {
+			r.Now = schemas.InstantOf(s.Now)
+		}
+		r.Judge()
+	}
 	if s.Resources == nil {
-		s.Resources = []Resource{} // in the JSON [] and not null
+		s.Resources = []health.Resource{} // in the JSON [] and not null
 	}
 	return s
 }
@@ -120,10 +111,12 @@ func (b *Board) Document() Snapshot {
 func (b *Board) History() (h History, version int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.history.show(), b.history.version
+	h = b.history
+	h.RowsPerSecond = maps.Clone(h.RowsPerSecond)
+	return h, b.steps
 }
 
-// sample asks the provider once a second, for rates, pace and history, until ctx is done.
+// sample asks the provider once a second, for rates and history, until ctx is done.
 func (b *Board) sample(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -141,35 +134,24 @@ func (b *Board) sample(ctx context.Context) {
 func (b *Board) note(s Snapshot, step bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	requests := int64(0)
 	for _, r := range s.Resources {
-		m := b.memory[r.Name]
-		if m == nil {
-			// The process began with no rows. So the rows before the first look belong to the first seconds.
-			m = &memory{}
-			m.rows.add(b.base.Started, 0)
-			m.requests.add(b.base.Started, 0)
-			b.memory[r.Name] = m
+		if b.published[r.Name] == nil {
+			// The process began with nothing. So what happened before the first look belongs to the first seconds.
+			b.published[r.Name] = &series{{at: b.base.Started}}
+			b.requests[r.Name] = &series{{at: b.base.Started}}
 		}
-		m.rows.add(s.Now, r.Published)
-		m.sweeps = addSweep(m.sweeps, r.Sweep)
-		if r.Requests != nil {
-			m.requests.add(s.Now, r.Requests.Total)
-			requests += r.Requests.Total
+		b.published[r.Name].add(s.Now, r.Published)
+		sent := int64(0)
+		for _, n := range r.Requests {
+			sent += n
 		}
-		if r.Progress != nil {
-			m.pace.add(s.Now, r.Progress.At)
-		} else {
-			m.pace = pace{}
-		}
+		b.requests[r.Name].add(s.Now, sent)
 		if step {
-			b.history.add(r.Name, tenth(m.rows.perSecond()), r.Owned)
+			b.history.add(r.Name, b.published[r.Name].perSecond(), r.Owned)
 		}
 	}
-	b.requests.add(s.Now, requests)
 	if step {
-		b.history.end(s.Now)
+		b.history.End = s.Now
+		b.steps++
 	}
 }
-
-func tenth(n float64) float64 { return math.Round(10*n) / 10 }

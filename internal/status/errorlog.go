@@ -3,43 +3,32 @@ package status
 import (
 	"log"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
-	ratelimit "golang.org/x/time/rate"
+	"go.uber.org/zap/zapcore"
 )
 
 const (
-	// errorLines bounds how many lines what strangers send may leave in the log: so many at once, and then one
-	// in errorEvery seconds.
+	// errorLines bounds how many lines a minute strangers may leave in the log.
 	errorLines = 10
-	errorEvery = 10
 	// errorLength bounds a line, in bytes. A panic's stack is longer, and begins with what matters.
 	errorLength = 2000
 )
 
 // errorLog takes net/http's own messages (a TLS handshake that failed, a panic) to our log.
-type errorLog struct {
-	log     *zap.Logger
-	limit   *ratelimit.Limiter
-	dropped int // net/http's log.Logger writes one line at a time
-}
+type errorLog struct{ log *zap.Logger }
 
 func newErrorLog(to *zap.Logger) *log.Logger {
-	limit := ratelimit.NewLimiter(ratelimit.Limit(1./errorEvery), errorLines)
-	return log.New(&errorLog{log: to, limit: limit}, "", 0)
+	few := zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, time.Minute, errorLines, 0)
+	})
+	return log.New(errorLog{to.WithOptions(few)}, "", 0)
 }
 
 // Write is io.Writer's.
-func (e *errorLog) Write(line []byte) (int, error) {
-	if !e.limit.Allow() {
-		e.dropped++
-		return len(line), nil
-	}
-	text := strings.TrimSpace(string(line))
-	if len(text) > errorLength {
-		text = strings.ToValidUTF8(text[:errorLength], "")
-	}
-	e.log.Warn("status server", zap.String("said", text), zap.Int("dropped", e.dropped))
-	e.dropped = 0
+func (e errorLog) Write(line []byte) (int, error) {
+	text := strings.ToValidUTF8(strings.TrimSpace(string(line[:min(len(line), errorLength)])), "")
+	e.log.Warn("status server", zap.String("said", text))
 	return len(line), nil
 }

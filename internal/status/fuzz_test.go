@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/rotation"
 )
 
@@ -51,7 +52,9 @@ func FuzzRequests(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	board := New("a-1", "v0")
-	board.Provide(func() Snapshot { return Snapshot{Resources: []Resource{{Name: "orders", Owned: true}}} })
+	board.Provide(func() Snapshot {
+		return Snapshot{Resources: []health.Resource{{Name: "orders", Owned: true}}}
+	})
 	core, lines := observer.New(zap.DebugLevel)
 	const token = "0123456789abcdef0123456789abcdef"
 	var all []*Server // the first one is open

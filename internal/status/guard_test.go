@@ -21,8 +21,10 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/standins/servers"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 const secretError = "failed to connect to user=student_ro database=store: db.internal refused"
@@ -33,9 +35,11 @@ func failing() *Board {
 	board.Provide(func() Snapshot {
 		return Snapshot{
 			Waiting: "broker " + secretError, Notices: []string{secretError},
-			Resources: []Resource{{Name: "orders", Owned: true, Error: secretError, Delayed: secretError,
-				SweepInHand: &SweepInHand{Error: secretError},
-				Settling:    &Settling{Days: []Days{{From: "2026-11-20", State: DayNotClosed, Why: secretError}}}}},
+			Resources: []health.Resource{{Name: "orders", Owned: true,
+				Trouble:  &watermark.Trouble{Why: secretError, Failing: true},
+				Sweeping: &health.Sweeping{Error: secretError},
+				Settling: &health.Settling{Days: []health.Days{{From: "2026-11-20", State: "not_closed",
+					Why: secretError}}}}},
 		}
 	})
 	return board
@@ -162,7 +166,7 @@ func TestAPathThatIsNotWrittenAsOursIsAskedForTheTokenAndNeverRedirected(t *test
 	s := listen(t, Config{Token: rotation.Literal(token)}, failing())
 	open := listen(t, Config{}, failing())
 	for _, path := range []string{"//status.json", "/./status.json", "/x/../status.json", "/status.json/..",
-		"//evil.example/..", "/%2fevil.example/%2e%2e", "//", "///", "/resources//orders.json", "/metrics//",
+		"//evil.example/..", "/%2fevil.example/%2e%2e", "//", "///", "/uplot//uPlot.min.css", "/metrics//",
 		"//healthz", "/x/../readyz", "/.."} {
 		stranger := s.from("10.9.9.9", path, "localhost", "")
 		reader := s.from("10.9.9.9", path, "localhost", "Bearer "+token)
@@ -190,7 +194,7 @@ func TestAFigureThatReadsLikeASecretIsShown(t *testing.T) {
 	hidden.Add("registry.password", "47114711")
 	board := New("a-1", "v0")
 	board.Provide(func() Snapshot {
-		return Snapshot{Waiting: "sent 47114711", Resources: []Resource{{Name: "orders", Rows: 47114711}}}
+		return Snapshot{Waiting: "sent 47114711", Resources: []health.Resource{{Name: "orders", Rows: 47114711}}}
 	})
 	s := listen(t, Config{Rotation: &rotation.Set{Hidden: hidden}}, board)
 	var got Snapshot
@@ -218,7 +222,7 @@ func TestAStrangerLearnsThatSomethingFailsAndNotWhichHostUserOrDatabase(t *testi
 		{"0123456789abcdef", "Bearer 0123456789abcdef", "10.9.9.9", true},
 	} {
 		s := listen(t, Config{Token: rotation.Literal(test.token)}, failing())
-		for _, path := range []string{"/status.json", "/readyz", "/resources/orders.json"} {
+		for _, path := range []string{"/status.json", "/readyz"} {
 			body := s.from(test.remote, path, "127.0.0.1", test.authorization).Body.String()
 			if got := strings.Contains(body, "student_ro"); got != test.sees {
 				t.Errorf("%s from %s with %q shows the error: %v\n%s", path, test.remote, test.authorization, got, body)
@@ -230,15 +234,25 @@ func TestAStrangerLearnsThatSomethingFailsAndNotWhichHostUserOrDatabase(t *testi
 	}
 }
 
+// streamed is a reader who goes after the first events.
+type streamed struct {
+	*httptest.ResponseRecorder
+	goes context.CancelFunc
+}
+
+func (streamed) SetReadDeadline(time.Time) error  { return nil }
+func (streamed) SetWriteDeadline(time.Time) error { return nil }
+func (s streamed) Flush()                         { s.goes() }
+
 func TestAStreamToAStrangerHidesWhatThePageHides(t *testing.T) {
-	board := failing()
-	w := httptest.NewRecorder()
-	stream := &stream{clean: w, board: board, shown: Snapshot.public}
-	if err := stream.send("status", stream.shown(board.Snapshot())); err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(w.Body.String(), "student_ro") {
-		t.Error(w.Body)
+	s := listen(t, Config{}, failing())
+	ctx, goes := context.WithCancel(t.Context())
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1/events", http.NoBody)
+	r.RemoteAddr = "10.9.9.9:40000"
+	w := streamed{httptest.NewRecorder(), goes}
+	s.http.Handler.ServeHTTP(w, r)
+	if body := w.Body.String(); strings.Contains(body, "student_ro") || !strings.Contains(body, hidden) {
+		t.Error(body)
 	}
 }
 
@@ -371,24 +385,6 @@ func TestHalfARequestEndsWithTheTimeThatItMayTake(t *testing.T) {
 	}
 }
 
-func TestWhereThereIsNoRoomTheClientWithTheMostConnectionsLosesItsOldest(t *testing.T) {
-	all := &connections{most: 4}
-	conn := func(client string) *connection { return &connection{client: client, all: all} }
-	prober, first, second := conn("10.0.0.1"), conn("10.0.0.2"), conn("10.0.0.2")
-	for _, c := range []*connection{prober, first, second, conn("10.0.0.3")} {
-		if old := all.add(c); old != nil {
-			t.Fatal("there was room")
-		}
-	}
-	if old := all.add(conn("10.0.0.2")); old != first {
-		t.Errorf("%v had to go, expected the oldest of 10.0.0.2", old)
-	}
-	all.remove(first)
-	if old := all.add(conn("10.0.0.4")); old != second {
-		t.Errorf("%v had to go, expected the next of 10.0.0.2", old)
-	}
-}
-
 // Deadlines of a request must not end the stream that it asked for.
 func TestAStreamOutlivesTheTimeThatARequestMayTake(t *testing.T) {
 	s := listen(t, Config{read: 300 * time.Millisecond}, New("a-1", "v0"))
@@ -448,7 +444,7 @@ func TestWhatStrangersMakeTheServerSayIsAFewLinesOfTheLog(t *testing.T) {
 		to.Printf("http: TLS handshake error from [2001:db8::%x]:40000: EOF %s", i, strings.Repeat("x", 5000))
 	}
 	all := lines.All()
-	if len(all) < errorLines || len(all) > 2*errorLines {
+	if len(all) < errorLines || len(all) > 2*errorLines { // a minute may end meanwhile
 		t.Errorf("%d lines", len(all))
 	}
 	for _, line := range all {

@@ -1,6 +1,9 @@
 package status
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 const (
 	// historyStep is the seconds from one point to the next, historyPoints how many points there are: an hour.
@@ -13,54 +16,50 @@ type History struct {
 	End         time.Time `json:"end,omitzero"` // of the last point
 	StepSeconds int       `json:"step_seconds"`
 	// RowsPerSecond has points by resource, the newest last. Each is the mean of the step that ends there, null
-	// while this instance did not poll the resource. All resources have equally many points.
+	// while this instance did not poll the resource.
 	RowsPerSecond map[string][]*float64 `json:"rows_per_second"`
 }
 
-// history collects the points of History.
-type history struct {
-	at      time.Time
-	points  map[string][]*float64
-	length  int // of each
-	version int
+// add adds a point of one resource. It leaves the points that were shown before as they are.
+func (h *History) add(resource string, value float64, known bool) {
+	point := &value
+	if !known {
+		point = nil
+	}
+	before := h.RowsPerSecond[resource]
+	points := append(make([]*float64, 0, historyPoints), before[max(0, len(before)+1-historyPoints):]...)
+	h.RowsPerSecond[resource] = append(points, point)
 }
 
-func newHistory() history { return history{points: map[string][]*float64{}} }
+// rateSpan is the time over which a rate is measured: long enough that a resource polled every second does
+// not flicker.
+const rateSpan = historyStep * time.Second
 
-// add notes a point of one resource for the step that the next call of end closes.
-func (h *history) add(resource string, value float64, known bool) {
-	points, there := h.points[resource]
-	if !there { // a resource that has just appeared was not polled before
-		points = make([]*float64, h.length, historyPoints+1)
-	}
-	if known {
-		points = append(points, &value)
-	} else {
-		points = append(points, nil)
-	}
-	h.points[resource] = points
+// series is a count over the last rateSpan.
+type series []point
+
+type point struct {
+	at time.Time
+	n  int64
 }
 
-func (h *history) end(at time.Time) {
-	h.at, h.version = at, h.version+1
-	h.length++
-	for resource, points := range h.points {
-		if len(points) < h.length { // the provider did not name it
-			points = append(points, nil)
-		}
-		if len(points) > historyPoints {
-			points = append(points[:0], points[1:]...)
-		}
-		h.points[resource] = points
+func (s *series) add(at time.Time, n int64) {
+	// The oldest point that stays is the last one that lies rateSpan back.
+	for len(*s) > 1 && at.Sub((*s)[1].at) >= rateSpan {
+		*s = (*s)[1:]
 	}
-	h.length = min(h.length, historyPoints)
+	*s = append(*s, point{at, n})
 }
 
-// show is a copy.
-func (h *history) show() History {
-	shown := History{End: h.at, StepSeconds: historyStep, RowsPerSecond: map[string][]*float64{}}
-	for resource, points := range h.points {
-		shown.RowsPerSecond[resource] = append([]*float64{}, points...)
+// perSecond returns how fast the count grew, to a tenth.
+func (s *series) perSecond() float64 {
+	if s == nil || len(*s) < 2 {
+		return 0
 	}
-	return shown
+	first, last := (*s)[0], (*s)[len(*s)-1]
+	seconds := last.at.Sub(first.at).Seconds()
+	if seconds <= 0 {
+		return 0
+	}
+	return math.Round(10*float64(last.n-first.n)/seconds) / 10
 }

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -9,12 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
-	"path"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -57,8 +55,7 @@ type Config struct {
 	read time.Duration // 0: readTimeout; for a test that does not want to wait for it
 }
 
-// Server answers on one port: the page, /status.json, /resources/NAME.json, /events, /metrics, /healthz,
-// /readyz.
+// Server answers on one port: the page, /status.json, /events, /metrics, /healthz, /readyz.
 type Server struct {
 	board    *Board
 	secrets  *rotation.Set // may be nil
@@ -83,9 +80,9 @@ func Listen(c Config, board *Board, metrics prometheus.Gatherer) (*Server, error
 	}
 	listener, err := net.Listen("tcp", c.Addr)
 	if err != nil {
-		return nil, fmt.Errorf("status server: http.listen %s: %w", c.Addr, notListening(err))
+		return nil, fmt.Errorf("status server: http.listen %s: %w: set another port or address of this machine "+
+			"(http.listen, STORESTREAM_HTTP__LISTEN, or --set http.listen=127.0.0.1:0 for any free port)", c.Addr, err)
 	}
-	listener = &connections{Listener: listener, most: maxConnections}
 	if secure != nil {
 		listener = tls.NewListener(listener, secure)
 	}
@@ -101,6 +98,7 @@ func Listen(c Config, board *Board, metrics prometheus.Gatherer) (*Server, error
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    maxHeader - headerSlack,
+		ConnState:         evictOldest(maxConnections),
 		ErrorLog:          newErrorLog(c.Log),
 		// net/http answers OPTIONS * by itself, without a look at the host and the token.
 		DisableGeneralOptionsHandler: true,
@@ -113,21 +111,6 @@ func Listen(c Config, board *Board, metrics prometheus.Gatherer) (*Server, error
 		<-sampled
 	}()
 	return s, nil
-}
-
-// notListening returns an error with advice about an address where the server cannot listen.
-func notListening(err error) error {
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%w: something listens there already, maybe another storestream: set another port "+
-			"(http.listen in the configuration, STORESTREAM_HTTP__LISTEN, or --set http.listen=127.0.0.1:0 for any "+
-			"free one)", err)
-	}
-	if errors.Is(err, syscall.EACCES) {
-		return fmt.Errorf("%w: a port below 1024 takes root or the capability CAP_NET_BIND_SERVICE: set another "+
-			"port, such as 8080 (http.listen in the configuration, STORESTREAM_HTTP__LISTEN)", err)
-	}
-	return fmt.Errorf("%w: expected host:port with an address of this machine (http.listen in the "+
-		"configuration, STORESTREAM_HTTP__LISTEN)", err)
 }
 
 // Addr returns the address where it listens.
@@ -147,50 +130,49 @@ func (s *Server) Close() error {
 	return err
 }
 
+// routes answers /healthz and /readyz to everybody, and the rest to readers that have the token. It compares
+// paths itself: a ServeMux redirects paths with an empty element or dots before any handler sees them. So it
+// would tell readers without a token which paths there are, and lead browsers to a stranger's link.
 func (s *Server) routes(metrics prometheus.Gatherer) http.Handler {
-	pages := http.NewServeMux()
-	pages.HandleFunc("GET /status.json", s.status)
-	pages.HandleFunc("GET /resources/{name}", s.resource)
-	pages.HandleFunc("GET /events", s.events)
-	pages.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
-	files, err := fs.Sub(page, "page")
-	if err != nil {
-		panic(err) // the name is valid
+	pages := map[string]http.Handler{
+		"/status.json": http.HandlerFunc(s.status),
+		"/events":      http.HandlerFunc(s.events),
+		"/metrics":     promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
 	}
-	pages.Handle("GET /", onlyFiles(http.FileServerFS(files)))
-
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, "ok")
-	})
-	mux.HandleFunc("GET /readyz", s.ready)
-	mux.Handle("/", s.guard.protect(pages))
-	return safe(s.guard.wrap(exact(mux, s.guard.protect(http.NotFoundHandler()))))
-}
-
-// exact passes paths with an empty element or dots to others, and all paths else to next. A ServeMux
-// redirects the former before any handler sees them. So it would tell readers without a token which paths
-// there are, and lead browsers to where a stranger's link points.
-func exact(next, others http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		clean := path.Clean(r.URL.Path)
-		if r.URL.Path == clean || clean != "/" && r.URL.Path == clean+"/" {
-			next.ServeHTTP(w, r)
+	protected := s.guard.protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if page, ok := pages[r.URL.Path]; ok {
+			page.ServeHTTP(w, r)
 			return
 		}
-		others.ServeHTTP(w, r)
-	})
+		file(w, r)
+	}))
+	return safe(s.guard.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			w.Header().Set("Allow", "GET, HEAD")
+			answer(w, http.StatusMethodNotAllowed, "expected GET")
+		case r.URL.Path == "/healthz":
+			answer(w, http.StatusOK, "ok")
+		case r.URL.Path == "/readyz":
+			s.ready(w, r)
+		default:
+			protected.ServeHTTP(w, r)
+		}
+	})))
 }
 
-// onlyFiles serves the page and its files, and lists no folders.
-func onlyFiles(files http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/" && strings.HasSuffix(r.URL.Path, "/") {
-			http.NotFound(w, r)
-			return
-		}
-		files.ServeHTTP(w, r)
-	})
+// file answers with a file of the page.
+func file(w http.ResponseWriter, r *http.Request) {
+	name := "page" + r.URL.Path
+	if r.URL.Path == "/" {
+		name = "page/index.html"
+	}
+	content, err := page.ReadFile(name)
+	if err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
 }
 
 // safe tells the browser with every answer that the page loads nothing from elsewhere, that no other page may
@@ -210,20 +192,17 @@ func safe(next http.Handler) http.Handler {
 func answer(w http.ResponseWriter, code int, lines ...string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = fmt.Fprintln(w, terminal.Escape(strings.Join(lines, "\n"))) // a reader that has gone does not matter
+	text := strings.TrimSuffix(strings.Join(lines, "\n"), "\n")
+	_, _ = fmt.Fprintln(w, terminal.Escape(text)) // a reader that has gone does not matter
 }
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
-	snapshot := s.shown(r, s.board.Snapshot())
-	ok, lines := snapshot.Ready()
-	if refused := snapshot.Refused(); refused != "" {
-		lines = append(lines, refused)
-	}
+	ok, lines := s.shown(r, s.board.Snapshot()).Ready()
+	code, word := http.StatusOK, "ready"
 	if !ok {
-		answer(w, http.StatusServiceUnavailable, "not ready", s.secrets.Hide(strings.Join(lines, "\n")))
-		return
+		code, word = http.StatusServiceUnavailable, "not ready"
 	}
-	answer(w, http.StatusOK, append(append([]string{"ready"}, lines...), snapshot.Unpolled()...)...)
+	answer(w, code, word, s.secrets.Hide(strings.Join(lines, "\n")))
 }
 
 // shown returns the part of a snapshot that the sender of r may see.
@@ -240,43 +219,44 @@ func (s *Server) clean(w io.Writer) io.Writer {
 	return &terminal.Writer{W: w, Hide: s.secrets.HideJSON}
 }
 
-func (s *Server) json(w http.ResponseWriter, v any) {
+func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	enc := json.NewEncoder(s.clean(w))
 	enc.SetIndent("", "  ")
-	_ = enc.Encode(v) // a reader that has gone does not matter
-}
-
-func (s *Server) status(w http.ResponseWriter, r *http.Request) {
-	s.json(w, s.shown(r, s.board.Document()))
-}
-
-// resource answers with a Detail.
-func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
-	name, isJSON := strings.CutSuffix(r.PathValue("name"), ".json")
-	detail, there := s.board.Detail(name)
-	if !isJSON || !there {
-		http.NotFound(w, r)
-		return
-	}
-	if !s.guard.trusts(r) {
-		detail = detail.public()
-	}
-	s.json(w, detail)
+	_ = enc.Encode(s.shown(r, s.board.Document())) // a reader that has gone does not matter
 }
 
 // events sends one page its events: "status" at once and then every second (a Snapshot), "latest" when rows
-// were published ([]Upsert) and "history" when it has grown (a History).
+// were published ([]Upsert) and "history" when it has grown (a History). It ends when the reader has gone or
+// is too slow.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
-	stream := &stream{clean: s.clean(w), control: http.NewResponseController(w), board: s.board,
-		history: -1, latest: -1, shown: func(snapshot Snapshot) Snapshot { return s.shown(r, snapshot) }}
-	if stream.control.SetReadDeadline(time.Time{}) != nil { // the server would take its own for the reader's end
+	page, control := s.clean(w), http.NewResponseController(w)
+	if control.SetReadDeadline(time.Time{}) != nil { // the server would take its own for the reader's end
 		return
+	}
+	send := func(event string, what any) error {
+		text, err := json.Marshal(what)
+		if err == nil {
+			_, err = fmt.Fprintf(page, "event: %s\ndata: %s\n\n", event, text)
+		}
+		return err
 	}
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	for s.guard.admits(r) && stream.round() == nil { // the token may have been replaced meanwhile
+	hasHistory, hasLatest := -1, -1 // the versions that the page has
+	for s.guard.admits(r) {         // the token may have been replaced meanwhile
+		err := errors.Join(control.SetWriteDeadline(time.Now().Add(writeTimeout)),
+			send("status", s.shown(r, s.board.Snapshot())))
+		if history, version := s.board.History(); version != hasHistory {
+			err, hasHistory = errors.Join(err, send("history", history)), version
+		}
+		if latest, version := s.board.feed.latest(); version != hasLatest {
+			err, hasLatest = errors.Join(err, send("latest", latest)), version
+		}
+		if errors.Join(err, control.Flush()) != nil {
+			return
+		}
 		select {
 		case <-r.Context().Done():
 			return

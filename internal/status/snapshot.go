@@ -4,11 +4,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/storestream/storestream/internal/health"
 )
 
 // Snapshot is the state of this instance at one moment. Its JSON form is /status.json, which has all that the
 // page shows. Later versions add members and keep the meaning of the others. Members that are unknown or do
-// not apply are left out. Times are RFC 3339 in UTC, durations are seconds.
+// not apply are left out, or null. Times are RFC 3339 in UTC, durations are seconds.
 //
 // It holds no secrets, and values of rows only in Latest, where personal fields read "***".
 type Snapshot struct {
@@ -27,8 +29,8 @@ type Snapshot struct {
 	// Service is the way to the REST service. It is nil if no resource is read over REST.
 	Service *Service `json:"service,omitempty"`
 	// Members are the instances of the group, as the group last said.
-	Members   []Member   `json:"members,omitempty"`
-	Resources []Resource `json:"resources"` // the enabled ones
+	Members   []Member          `json:"members,omitempty"`
+	Resources []health.Resource `json:"resources"` // the enabled ones
 	// History and Latest are set by Board.Document.
 	History *History `json:"history,omitempty"`
 	Latest  []Upsert `json:"latest,omitempty"` // the newest first
@@ -71,27 +73,36 @@ type Member struct {
 	Owned    []string `json:"owned"`
 }
 
-// Ready reports whether every resource that this instance owns has completed a pass. If not, why names the
-// others with their reasons. An instance without resources is a standby, and ready. Defects of other
-// instances do not count: a rollout would wait for the instance that it is to replace. Unpolled reports
-// those.
-func (s Snapshot) Ready() (ok bool, why []string) {
+// Ready reports whether every resource that this instance owns has completed a pass. The lines name the
+// others, what the service refuses, and the resources that no instance seems to poll. An instance without
+// resources is a standby, and ready. Defects of other instances do not count: a rollout would wait for the
+// instance that it is to replace.
+func (s Snapshot) Ready() (ok bool, lines []string) {
 	if s.Waiting != "" {
 		return false, []string{"waiting: " + s.Waiting}
 	}
+	ok = true
 	for _, r := range s.Resources {
-		if !r.Owned || r.Passes > 0 {
-			continue
+		switch {
+		case !r.Ready():
+			ok = false
+			line := r.Name + ": no complete pass yet"
+			if text := r.Text(); text != "" {
+				line += ": " + text
+			}
+			if r.Doing != "" {
+				line += " (" + r.Doing + ")"
+			}
+			lines = append(lines, line)
+		case r.State == health.Unowned, r.State == health.Stalled:
+			lines = append(lines, r.Name+": "+r.Why)
 		}
-		reason := r.Name + ": no complete pass yet"
-		if r.Error != "" {
-			reason += ": " + r.Error
-		} else if r.Doing != "" {
-			reason += ": " + r.Doing
-		}
-		why = append(why, reason)
 	}
-	return len(why) == 0, why
+	if s.Service != nil && !s.Service.RefusedUntil.IsZero() {
+		lines = append(lines, "the service refuses requests for their rate: no request is sent to it until "+
+			s.Service.RefusedUntil.Format(time.RFC3339))
+	}
+	return ok, lines
 }
 
 // hidden stands for a text of a driver or a client, which may name hosts, users and databases.
@@ -109,43 +120,26 @@ func (s Snapshot) public() Snapshot {
 	s.Resources = slices.Clone(s.Resources)
 	for i := range s.Resources {
 		r := &s.Resources[i]
-		hide(&r.Error)
-		hide(&r.Delayed)
-		if r.SweepInHand != nil {
-			sweep := *r.SweepInHand
-			hide(&sweep.Error)
-			r.SweepInHand = &sweep
+		if r.Trouble != nil || r.Unreadable != nil {
+			hide(&r.Why)
 		}
+		if r.Sweeping != nil {
+			sweeping := *r.Sweeping
+			hide(&sweeping.Error)
+			r.Sweeping = &sweeping
+		}
+		if r.Settling != nil {
+			settling := *r.Settling
+			settling.Days = slices.Clone(settling.Days)
+			for d := range settling.Days {
+				hide(&settling.Days[d].Why)
+			}
+			r.Settling = &settling
+		}
+		r.Erase = nil // the ids of rows that somebody wants gone
 	}
 	s.Notices = []string{"Errors and notices are for readers on this machine, and for those with http.token."}
 	return s
-}
-
-// Unpolled names the resources that no instance seems to poll, a line each. It goes by State.
-func (s Snapshot) Unpolled() (lines []string) {
-	for _, r := range s.Resources {
-		switch {
-		case r.State == Nobody:
-			lines = append(lines, r.Name+": no instance has it")
-		case r.State == Stalled && r.Written.IsZero():
-			lines = append(lines, r.Name+": "+r.Owner+" has it, according to the consumer group, and has written no "+
-				"watermark")
-		case r.State == Stalled:
-			lines = append(lines, r.Name+": "+r.Owner+" has it, according to the consumer group, and its watermark "+
-				"was last written at "+r.Written.Format(time.RFC3339))
-		}
-	}
-	return lines
-}
-
-// Refused returns a sentence if the service refuses requests: until when no request is sent to it. Otherwise
-// it returns "".
-func (s Snapshot) Refused() string {
-	if s.Service == nil || s.Service.RefusedUntil.IsZero() {
-		return ""
-	}
-	return "the service refuses requests for their rate: no request is sent to it until " +
-		s.Service.RefusedUntil.Format(time.RFC3339)
 }
 
 // FirstLine is the text of err for a Snapshot: one line of at most some 600 bytes. A stack or a list is for

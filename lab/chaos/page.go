@@ -20,14 +20,13 @@ type page struct {
 
 // resource is a resource on a page.
 type resource struct {
-	Name    string `json:"name"`
-	Owned   bool   `json:"owned"`
-	Error   string `json:"error"`
-	Delayed string `json:"settling_delayed"`
-	Sweep   *struct {
+	Name     string `json:"resource"`
+	Owned    bool   `json:"owned"`
+	Why      string `json:"why"`
+	Sweeping *struct {
 		Doing string `json:"doing"`
 		Rows  int    `json:"rows"`
-	} `json:"sweep_in_hand"`
+	} `json:"sweeping"`
 }
 
 // ask fetches path from an instance. One that is frozen or gone does not answer.
@@ -78,7 +77,7 @@ func (f *fleet) blocked(ctx context.Context, name, want string, since []int64) (
 			continue
 		}
 		for _, r := range p.Resources {
-			if r.Name != name || !r.Owned || !strings.Contains(r.Error+r.Delayed, want) {
+			if r.Name != name || !r.Owned || !strings.Contains(r.Why, want) {
 				continue
 			}
 			if !i.hasLogged(since[n], `"`+name+`"`, want) {
@@ -87,7 +86,7 @@ func (f *fleet) blocked(ctx context.Context, name, want string, since []int64) (
 			if !i.counts(ctx, "storestream_blocked{", `resource="`+name+`"`) {
 				return "page and log show it, storestream_blocked does not", false
 			}
-			return fmt.Sprintf("%s tells of %s: %s%s", i.name(), name, r.Error, r.Delayed), true
+			return fmt.Sprintf("%s tells of %s: %s", i.name(), name, r.Why), true
 		}
 	}
 	return text, false

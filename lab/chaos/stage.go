@@ -138,8 +138,8 @@ func (s *stage) sweepsStand(ctx context.Context) string {
 			continue
 		}
 		for _, r := range p.Resources {
-			if r.Owned && r.Sweep != nil {
-				fmt.Fprintf(&stand, "%s %+v\n", r.Name, *r.Sweep)
+			if r.Owned && r.Sweeping != nil {
+				fmt.Fprintf(&stand, "%s %+v\n", r.Name, *r.Sweeping)
 			}
 		}
 	}

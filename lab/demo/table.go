@@ -7,8 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/terminal"
+	"github.com/storestream/storestream/schemas"
 )
 
 // wideTerminal is from how many columns on the table has room for the source.
@@ -61,33 +63,21 @@ func plain(s status.Snapshot, trouble []string) []string {
 	return lines
 }
 
-// state is the activity of a resource, in a word or two.
-func state(r status.Resource, now time.Time) (string, terminal.Style) {
-	switch {
-	case !r.Owned && r.Owner != "":
-		return "polled by " + r.Owner, terminal.Faint
-	case !r.Owned:
-		return "waiting for its turn", terminal.Faint
-	case r.Error != "":
-		return "failing for " + terminal.Duration(now.Sub(r.FailedSince)), terminal.Red
-	case r.Replaying:
-		return "replaying", terminal.Yellow
-	case r.Delayed != "":
-		return "unsettled", terminal.Yellow
-	case r.State == status.Behind:
-		return "behind", terminal.Yellow
-	case r.Passes > 0:
-		return "following", terminal.Green
-	case r.Progress != nil && r.Progress.Fraction != nil:
-		return fmt.Sprintf("first load %.0f %%", 100**r.Progress.Fraction), terminal.Yellow
-	case r.Progress != nil || r.Rows > 0:
-		return "first load", terminal.Yellow
-	default:
-		return r.Doing, terminal.Yellow
+// state is how a resource is, in a word or two.
+func state(r health.Resource, now time.Time) (string, terminal.Style) {
+	text := strings.ReplaceAll(string(r.State), "_", " ")
+	switch r.State {
+	case health.Failing, health.Blocked:
+		return text + " for " + terminal.Duration(now.Sub(r.Since)), terminal.Red
+	case health.Unowned, health.Stalled, health.Unreadable:
+		return text, terminal.Red
+	case health.Following:
+		return text, terminal.Green
 	}
+	return text, terminal.Yellow
 }
 
-func lag(r status.Resource) string {
+func lag(r health.Resource) string {
 	if r.LagSeconds == nil {
 		return "-"
 	}
@@ -102,12 +92,12 @@ func perSecond(rows float64) string {
 	return terminal.Count(int64(rows + 0.5))
 }
 
-// instant formats a time in UTC to the second. The zero time is "not yet".
-func instant(t time.Time) string {
-	if t.IsZero() {
+// instant formats a time in UTC to the second. nil is "not yet".
+func instant(i *schemas.Instant) string {
+	if i == nil {
 		return "not yet"
 	}
-	return t.UTC().Format(time.DateTime)
+	return i.Time().Format(time.DateTime)
 }
 
 // wrap breaks text at spaces into lines of so many columns; a longer word is cut.

@@ -8,8 +8,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/status"
-	"github.com/storestream/storestream/internal/terminal"
+	"github.com/storestream/storestream/schemas"
 )
 
 var (
@@ -20,16 +21,19 @@ var (
 
 // sample has a resource in every state.
 func sample() status.Snapshot {
-	return status.Snapshot{Now: now, Started: now, Resources: []status.Resource{
-		{Name: "orders", Source: "postgres", Owned: true, Passes: 7, Rows: 1234567, RowsPerSecond: 1234.4,
-			LagSeconds: &fast, Settled: now.Add(-2 * time.Minute)},
-		{Name: "order_items", Source: "postgres", Owned: true, Passes: 7, Rows: 181000, RowsPerSecond: 4.25,
-			LagSeconds: &slow,
-			Settled:    now.Add(-time.Hour), Error: "connection refused", FailedSince: now.Add(-125 * time.Second)},
-		{Name: "products", Source: "rest", Owned: true, Doing: "polling", Progress: &status.Progress{}},
-		{Name: "users", Source: "rest", Owned: true, Passes: 1, Rows: 20000, LagSeconds: &fast,
-			Delayed: "2026-11-20 does not come clean"},
-		{Name: "shipments", Source: "rest", Owner: "elsewhere-1"},
+	at := func(ago time.Duration) *schemas.Instant {
+		i := schemas.InstantOf(now.Add(-ago))
+		return &i
+	}
+	return status.Snapshot{Now: now, Started: now, Resources: []health.Resource{
+		{Name: "orders", Source: "postgres", State: health.Following, Rows: 1234567, RowsPerSecond: 1234.4,
+			LagSeconds: &fast, Settled: at(2 * time.Minute)},
+		{Name: "order_items", Source: "postgres", State: health.Failing, Rows: 181000, RowsPerSecond: 4.25,
+			LagSeconds: &slow, Settled: at(time.Hour), Why: "connection refused", Since: now.Add(-125 * time.Second)},
+		{Name: "products", Source: "rest", State: health.FirstLoad},
+		{Name: "users", Source: "rest", State: health.SettlingDelayed, Rows: 20000, LagSeconds: &fast,
+			Why: "2026-11-20 does not come clean", Since: now.Add(-time.Minute)},
+		{Name: "shipments", Source: "rest", State: health.TakingOver},
 	}}
 }
 
@@ -44,8 +48,8 @@ func TestTheTableIsAlignedAndLeavesOutTheSourceWhereThereIsNoRoom(t *testing.T) 
   store.orders       1,234,567   1,234     0.4s  2026-11-21 10:51:02  following
   store.order_items    181,000     4.2     2m5s  2026-11-21 09:53:02  failing f…
   store.products             0       0        -  not yet              first load
-  store.users           20,000       0     0.4s  not yet              unsettled
-  store.shipments            0       0        -  not yet              polled by…`,
+  store.users           20,000       0     0.4s  not yet              settling …
+  store.shipments            0       0        -  not yet              taking ov…`,
 	} {
 		got := table(sample(), false, width)
 		if wanted := strings.Split(want, "\n")[1:]; !slices.Equal(got[:len(wanted)], wanted) {
@@ -97,22 +101,15 @@ func TestWhatIsNoTerminalGetsPlainLinesWithoutControlCharacters(t *testing.T) {
 	}
 }
 
-func TestAResourceThatIsBehindIsNotSaidToFollow(t *testing.T) {
-	r := status.Resource{Owned: true, Passes: 7, State: status.Behind}
-	if text, look := state(r, now); text != "behind" || look != terminal.Yellow {
-		t.Errorf("%q, %q", text, look)
-	}
-}
-
 func TestTroubleIsSaidInFull(t *testing.T) {
 	v := &watch{snapshot: sample()}
 	v.snapshot.Waiting = "broker 127.0.0.1:9092"
-	v.snapshot.Resources[0].DeadLetters = 1200
+	v.snapshot.Resources[0].DeadLetters = []health.DeadLetters{{Rows: 1200}}
 	want := []string{
 		"storestream waits: broker 127.0.0.1:9092",
 		"orders: 1,200 rows could not be published, see store.dead_letters",
-		"order_items: connection refused",
-		"users settles no further: 2026-11-20 does not come clean",
+		"order_items: failing for 2m5s: connection refused",
+		"users: settling delayed: 2026-11-20 does not come clean",
 	}
 	if got := v.trouble(); !slices.Equal(got, want) {
 		t.Errorf("%q\nexpected %q", got, want)
@@ -136,10 +133,11 @@ func TestFailuresOfTheShopAreForgottenWhenTheyHaveEnded(t *testing.T) {
 }
 
 func TestFiguresAndCommandsAreWrittenForPeople(t *testing.T) {
+	at := schemas.InstantOf(now)
 	for _, test := range []struct{ got, want string }{
 		{perSecond(0), "0"}, {perSecond(0.04), "0.0"}, {perSecond(9.94), "9.9"}, {perSecond(9.96), "10"},
 		{perSecond(1234.5), "1,235"},
-		{instant(time.Time{}), "not yet"}, {instant(now), "2026-11-21 10:53:02"},
+		{instant(nil), "not yet"}, {instant(&at), "2026-11-21 10:53:02"},
 		{quote("/tmp/a-b_c.yaml"), "/tmp/a-b_c.yaml"}, {quote("it's"), `'it'\''s'`}, {quote(""), "''"},
 		{strings.Join(wrap("one two  three four", 9), "|"), "one two|three|four"},
 	} {

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/standins/servers"
 	"github.com/storestream/storestream/internal/standins/storefake"
 	"github.com/storestream/storestream/internal/status"
@@ -222,15 +223,14 @@ func (w *watch) trouble() []string {
 		lines = append(lines, "storestream waits: "+w.snapshot.Waiting)
 	}
 	for _, r := range w.snapshot.Resources {
-		if r.Error != "" {
-			lines = append(lines, r.Name+": "+r.Error)
+		switch r.State {
+		case health.Failing, health.Blocked, health.SettlingDelayed, health.Stalled, health.Unowned:
+			text, _ := state(r, w.snapshot.Now)
+			lines = append(lines, r.Name+": "+text+": "+r.Why)
 		}
-		if r.Delayed != "" {
-			lines = append(lines, r.Name+" settles no further: "+r.Delayed)
-		}
-		if r.DeadLetters > 0 {
+		if r.Letters() > 0 {
 			lines = append(lines, fmt.Sprintf("%s: %s could not be published, see store.dead_letters", r.Name,
-				terminal.Plural(r.DeadLetters, "row")))
+				terminal.Plural(r.Letters(), "row")))
 		}
 	}
 	return lines

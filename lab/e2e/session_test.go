@@ -79,7 +79,7 @@ func TestAnotherTableOfTheNameWaitsForAPerson(t *testing.T) {
 	}
 	eventually(t, "orders are blocked", func() (bool, string) {
 		r := p.resource(storefake.Orders)
-		return strings.Contains(r.Error, "leads to another table"), r.State + " " + r.Error
+		return strings.Contains(r.Why, "leads to another table"), r.State + " " + r.Why
 	})
 	s.expect(4, []string{"leads to another table", "storestream watermark reset orders " +
 		"--to"}, "watermark", "list")
@@ -94,7 +94,7 @@ func TestAnotherTableOfTheNameWaitsForAPerson(t *testing.T) {
 				return true, ""
 			}
 		}
-		return false, p.resource(storefake.Orders).Error
+		return false, p.resource(storefake.Orders).Why
 	})
 	p.stop()
 }

@@ -58,9 +58,11 @@ func (p *process) isReady() {
 
 // shown is what /status.json says of a resource.
 type shown struct {
-	Name, State, Error string
-	Owned              bool
-	FailedSince        time.Time `json:"failed_since"`
+	Name       string `json:"resource"`
+	State, Why string
+	Owned      bool
+	Since      time.Time
+	Privacy    []string
 }
 
 // resources is what /status.json says of all resources; nil while the process answers nothing.

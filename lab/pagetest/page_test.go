@@ -12,7 +12,9 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -45,9 +47,7 @@ func trouble() status.Snapshot {
 	skew := 12.0
 	return status.Snapshot{
 		Group: "storestream", DeadLettersTopic: "shop.dead_letters",
-		Notices: []string{"Instance shop-2-99 has not enabled users, which others of its group have: " +
-			"nobody polls what falls to it. " +
-			"Enable the same resources in all."},
+		Notices: []string{"What other instances do is not known for certain now: kafka does not answer"},
 		Service: &status.Service{Allowed: 2.5, Ceiling: 10, RefusedSince: ago(4 * time.Minute),
 			RefusedUntil: time.Date(2126, 11, 20, 14, 3, 9, 0, time.UTC), ClockSkewSeconds: &skew,
 			Dialect: []status.Property{{Name: "days", Question: "In which zone do filters cut days?", Value: "other",
@@ -58,49 +58,60 @@ func trouble() status.Snapshot {
 			"users"}, Owned: []string{"order_items", "orders", "shipments"}},
 			{Instance: "shop-2-99", Enabled: []string{"order_items", "orders", "products", "shipments"},
 				Owned: []string{"products"}}},
-		Resources: []status.Resource{
-			{Name: "orders", Source: "postgres", Owned: true, Owner: "shop-1-4711", Doing: "waiting to try again",
-				Since: ago(3 * time.Second), Passes: 812,
-				Settled: ago(7 * time.Minute), AsOf: ago(5 * time.Minute), Good: ago(5 * time.Minute), Rows: 1234567,
-				FailedSince:     ago(5 * time.Minute),
-				IntervalSeconds: 1, Error: refused},
-			{Name: "order_items", Source: "postgres", Owned: true, Owner: "shop-1-4711",
-				Doing: "waiting for the next poll", Since: ago(time.Second), Passes: 811,
-				Settled: ago(3 * time.Hour), AsOf: ago(time.Second), Good: ago(time.Second), Rows: 181000,
-				IntervalSeconds: 1, DeadLetters: 1204,
-				Delayed: "a transaction (id 4711) is open since about 2026-11-20T09:00:00Z and may still bring rows " +
-					"from before: settled waits for its end",
-				Letters: []status.Letter{{Field: "sale_price",
+		Resources: []health.Resource{
+			{Name: "orders", Source: "postgres", Owned: true, Polling: true, Owner: "shop-1-4711", Passes: 812,
+				Doing: "waiting to try again", DoingSince: ago(3 * time.Second),
+				Settled: instant(7 * time.Minute), AsOf: instant(5 * time.Minute), Good: instant(5 * time.Minute),
+				Rows: 1234567, IntervalSeconds: 1,
+				Trouble: &watermark.Trouble{Failing: true, Since: *instant(5 * time.Minute), Why: refused}},
+			{Name: "order_items", Source: "postgres", Owned: true, Polling: true, Owner: "shop-1-4711", Passes: 811,
+				Doing: "waiting for the next poll", DoingSince: ago(time.Second),
+				Settled: instant(3 * time.Hour), AsOf: instant(time.Second), Good: instant(time.Second),
+				Rows: 181000, IntervalSeconds: 1,
+				Trouble: &watermark.Trouble{Publishes: true, Since: *instant(3 * time.Hour), Why: "a transaction (id " +
+					"4711) is open since about 2026-11-20T09:00:00Z and may still bring rows from before: settled " +
+					"waits for its end"},
+				DeadLetters: []health.DeadLetters{{Field: "sale_price",
 					Error: "expected a decimal of at most 38 digits, 18 of them after the point", Rows: 1200,
 					IDs: []string{"77812", "77813", "77815", "77820", "78001"}, Latest: ago(time.Minute)},
 					{Error: "expected a JSON object", Rows: 4, IDs: []string{"00000000000000ff"},
 						Latest: ago(26 * time.Hour)}},
-				UnknownFields: []string{"discount", "gift_note"}, OtherPolicies: true,
-				SweepInHand: &status.SweepInHand{Asked: ago(time.Hour), Error: "polls fail: too many connections"},
-				Sweep: &status.Sweep{Began: ago(5 * time.Hour), Ended: ago(4 * time.Hour), SourceRows: 181000,
-					TopicRows: 180998, Missing: 2, Stale: 1, Published: 3}},
-			{Name: "products", Source: "rest", Owner: "shop-2-99", Settled: ago(20 * time.Hour),
-				AsOf: ago(40 * time.Second), Written: ago(8 * time.Second), Rows: 29120},
-			{Name: "users", Source: "rest", Abandoned: true, Settled: ago(30 * time.Hour), AsOf: ago(6 * time.Hour),
-				Good: ago(6 * time.Hour), Rows: 100000},
-			{Name: "shipments", Source: "rest", Owned: true, Owner: "shop-1-4711",
-				Doing: "closing 2024-03-01 to 2024-03-09", Since: ago(42 * time.Second),
-				Settled: time.Date(2024, 3, 1, 0, 0, 0, 0, time.UTC), Rows: 54000, IntervalSeconds: 30,
-				Progress: &status.Progress{From: time.Date(2019, 1, 6, 0, 0, 0, 0, time.UTC),
-					At: time.Date(2024, 3, 1, 0, 0, 0, 0, time.UTC)},
-				Requests: &status.Requests{Total: 1203, Codes: map[string]int64{"200": 1180, "429": 21, "0": 2}}},
+				UnknownFields: []string{"discount", "gift_note"}, Policies: watermark.Policies{"clear", "0f"},
+				Sweep:     &watermark.Sweep{At: *instant(time.Hour)},
+				Sweeping:  &health.Sweeping{Error: "polls fail: too many connections"},
+				LastSweep: instant(4 * time.Hour),
+				Swept: &watermark.Swept{Began: *instant(5 * time.Hour), SourceRows: 181000, TopicRows: 180998,
+					Missing: 2, Stale: 1, Published: 3}},
+			{Name: "products", Source: "rest", Owner: "shop-2-99", Settled: instant(20 * time.Hour),
+				AsOf: instant(40 * time.Second), Good: instant(40 * time.Second), IntervalSeconds: 30,
+				Written: instant(8 * time.Second), Rows: 29120},
+			{Name: "users", Source: "rest", Abandoned: true, Settled: instant(30 * time.Hour),
+				AsOf: instant(6 * time.Hour), Good: instant(6 * time.Hour), Written: instant(6 * time.Hour),
+				Rows: 100000},
+			{Name: "shipments", Source: "rest", Owned: true, Polling: true, Owner: "shop-1-4711",
+				Doing: "closing 2024-03-01 to 2024-03-09", DoingSince: ago(42 * time.Second),
+				Settled: on(2024, 3, 1), Rows: 54000, IntervalSeconds: 30,
+				Settling: &health.Settling{LoadsFrom: on(2019, 1, 6), LoadsAt: on(2024, 3, 1)},
+				Requests: map[string]int64{"200": 1180, "429": 21, "0": 2}},
 		},
 	}
+}
+
+// instant is so long ago, on is the beginning of a day.
+func instant(d time.Duration) *schemas.Instant { return health.Known(schemas.InstantOf(ago(d))) }
+
+func on(year int, month time.Month, day int) *schemas.Instant {
+	return health.Known(schemas.InstantOf(time.Date(year, month, day, 0, 0, 0, 0, time.UTC)))
 }
 
 // quiet is an instance with nothing wrong.
 func quiet() status.Snapshot {
 	s := status.Snapshot{Group: "storestream", Service: &status.Service{Allowed: 10, Ceiling: 10}}
 	for _, name := range []string{"orders", "users"} {
-		s.Resources = append(s.Resources, status.Resource{Name: name, Source: "rest", Owned: true,
-			Doing: "waiting for the next poll", Since: ago(time.Second), Passes: 4,
-			Settled: ago(time.Hour), AsOf: ago(time.Second), Good: ago(time.Second), Rows: 12,
-			Requests: &status.Requests{}})
+		s.Resources = append(s.Resources, health.Resource{Name: name, Source: "rest", Owned: true, Polling: true,
+			Doing: "waiting for the next poll", DoingSince: ago(time.Second), Passes: 4,
+			Settled: instant(time.Hour), AsOf: instant(time.Second), Good: instant(time.Second), Rows: 12,
+			Requests: map[string]int64{}})
 	}
 	return s
 }
@@ -114,19 +125,20 @@ func TestEveryTroubleIsSaidInWords(t *testing.T) {
 	b.look(url, 1280, 900, 1, false)
 	b.until("there are five cards", `document.querySelectorAll("article").length === 5`)
 	for selector, texts := range map[string][]string{
-		"#headline": {"users is polled by nobody; orders is failing; " +
-			"shipments is being loaded for the first time; order_items is published, but not settled; " +
-			"products is polled by other instances; " +
+		"#headline": {"users is polled by no instance; orders is failing; " +
+			"shipments is being loaded for the first time; order_items is published, but settling is delayed; " +
+			"products is up to date; products is polled by other instances; " +
 			"1,204 rows cannot be published."},
 		"#notices": {"The service has been refusing requests for their rate since",
 			". Nothing is sent to it until 14:03:09. storestream now sends 2.5 of 10 requests a second",
-			"shop-2-99 has not enabled users",
+			"What other instances do is not known for certain now",
 			"The service's clock is 12 s ahead of this machine's."},
-		card("orders"): {"failing", "Failed since", "(5 min", refused, "1,234,567"},
-		card("order_items"): {"does not settle", "a transaction (id 4711) is open since", "2 missing and 1 stale",
+		card("orders"): {"failing", "Since", "(5 min", refused, "1,234,567"},
+		card("order_items"): {"settling delayed", "a transaction (id 4711) is open since",
+			"What to do: tell its owner: `SELECT pid", "2 missing and 1 stale",
 			"3 published", "polls fail: too many", "discount, gift_note", "1,204", "older rows may remain"},
-		card("products"): {"polled elsewhere", "by shop-2-99", "wrote at"},
-		card("users"):    {"polled by nobody", "No instance of group storestream has it", "6 h"},
+		card("products"): {"following", "by shop-2-99", "wrote at"},
+		card("users"):    {"no owner", "no instance polls it", "What to do: start an instance", "6 h"},
 		card("shipments"): {"first load", "closing 2024-03-01 to 2024-03-09, for 42 s",
 			"% of the time from 2019-01-06 to now", "at 2024-03-01", "1,203 in all; 429: 21, no answer: 2"},
 		"#letters": {"The topic shop.dead_letters holds them", "sale_price",
@@ -142,7 +154,7 @@ func TestEveryTroubleIsSaidInWords(t *testing.T) {
 			}
 		}
 	}
-	if title := js[string](b, "document.title"); title != "orders and users - storestream" {
+	if title := js[string](b, "document.title"); title != "users and orders - storestream" {
 		t.Errorf("the title is %q", title)
 	}
 	b.shoot("desk")
@@ -154,17 +166,19 @@ func standby() status.Snapshot {
 		Group: "storestream",
 		Members: []status.Member{{Instance: "shop-1-4711"}, {Instance: "shop-2-99", Owned: []string{"users",
 			"shipments"}}, {Instance: "shop-3-17", Owned: []string{"orders", "products"}}},
-		Resources: []status.Resource{
-			{Name: "orders", Source: "postgres", Owner: "shop-3-17", Stalled: true, Settled: ago(9 * time.Minute),
-				AsOf: ago(7 * time.Minute), Good: ago(7 * time.Minute), Written: ago(7 * time.Minute), Rows: 1234567},
-			{Name: "products", Source: "rest", Owner: "shop-3-17", Stalled: true},
-			{Name: "users", Source: "rest", Owner: "shop-2-99", Settled: ago(30 * time.Hour),
-				AsOf: ago(26 * time.Minute), Written: ago(10 * time.Second), Rows: 100000,
-				FailedSince: ago(25 * time.Minute), Error: "users: poll.memory is full: 1000 rows that a poll may " +
-					"meet again fill 1MiB, and settled stands at 2026-11-20T00:00:00.000000Z"},
-			{Name: "shipments", Source: "rest", Owner: "shop-2-99", Settled: ago(30 * time.Hour),
-				AsOf: ago(20 * time.Second), Written: ago(10 * time.Second), Rows: 54000,
-				DelayedSince: ago(3 * time.Hour), Delayed: "2026-11-20 cannot be closed: its rows change all the time"},
+		Resources: []health.Resource{
+			{Name: "orders", Source: "postgres", Owner: "shop-3-17", Silent: 7 * time.Minute,
+				Settled: instant(9 * time.Minute), AsOf: instant(7 * time.Minute), Good: instant(7 * time.Minute),
+				Written: instant(7 * time.Minute), Rows: 1234567},
+			{Name: "products", Source: "rest", Owner: "shop-3-17", Silent: 7 * time.Minute},
+			{Name: "users", Source: "rest", Owner: "shop-2-99", Settled: instant(30 * time.Hour),
+				AsOf: instant(26 * time.Minute), Written: instant(10 * time.Second), Rows: 100000,
+				Trouble: &watermark.Trouble{Since: *instant(25 * time.Minute), Why: "users: poll.memory is full: 1000 " +
+					"rows that a poll may meet again fill 1MiB, and settled stands at 2026-11-20T00:00:00.000000Z"}},
+			{Name: "shipments", Source: "rest", Owner: "shop-2-99", Settled: instant(30 * time.Hour),
+				AsOf: instant(5 * time.Second), Good: instant(5 * time.Second), Written: instant(5 * time.Second),
+				Rows: 54000, Trouble: &watermark.Trouble{Publishes: true, Since: *instant(3 * time.Hour),
+					Why: "2026-11-20 cannot be closed: its rows change all the time"}},
 		},
 	}
 }
@@ -175,15 +189,14 @@ func TestWhatOtherInstancesHoldOrLeaveAloneIsSaidInWords(t *testing.T) {
 	b.look(url, 1280, 900, 1, false)
 	b.until("there are four cards", `document.querySelectorAll("article").length === 4`)
 	for selector, texts := range map[string][]string{
-		"#headline": {"orders and products are stalled; users is blocked or failing at the instance " +
-			"that polls it; shipments is polled by other instances."},
-		card("orders"): {"stalled", "shop-3-17 has it, according to the consumer group, and nothing was written " +
-			"since", "(7 min", "Lag", "1,234,567"},
-		card("products"): {"stalled", "nothing was written yet"},
-		card("users"): {"polled elsewhere", "Blocked or failing at shop-2-99 since", "(25 min",
-			"poll.memory is full"},
-		card("shipments"): {"polled elsewhere", "Settled stands still since", "(3 h",
-			"2026-11-20 cannot be closed"},
+		"#headline": {"orders and products are stalled; users is blocked; shipments is published, but settling is " +
+			"delayed; orders, products, users and shipments are polled by other instances."},
+		card("orders"): {"stalled", "shop-3-17 has it, according to the consumer group, and has not written its " +
+			"watermark for 7m0s", "Lag", "1,234,567"},
+		card("products"): {"stalled", "has written no watermark"},
+		card("users"): {"blocked", "by shop-2-99", "(25 min", "poll.memory is full",
+			"What to do: end what delays settling"},
+		card("shipments"): {"settling delayed", "by shop-2-99", "(3 h", "2026-11-20 cannot be closed"},
 	} {
 		said := b.text(selector)
 		for _, text := range texts {
@@ -192,7 +205,7 @@ func TestWhatOtherInstancesHoldOrLeaveAloneIsSaidInWords(t *testing.T) {
 			}
 		}
 	}
-	if title := js[string](b, "document.title"); title != "orders and products - storestream" {
+	if title := js[string](b, "document.title"); title != "orders, products and users - storestream" {
 		t.Errorf("the title is %q", title)
 	}
 	b.shoot("standby")
@@ -260,8 +273,8 @@ func TestAResourceThatFailsIsSaidAtOnceAndSoIsItsRecovery(t *testing.T) {
 	_, url := serve(t, func() status.Snapshot {
 		s := quiet()
 		if failing.Load() {
-			s.Resources[0].Error = `<img src=x onerror=alert(1)> 500 internal_error`
-			s.Resources[0].FailedSince = ago(3 * time.Second)
+			s.Resources[0].Trouble = &watermark.Trouble{Failing: true, Since: *instant(3 * time.Second),
+				Why: `<img src=x onerror=alert(1)> 500 internal_error`}
 		}
 		return s
 	})

@@ -13,8 +13,9 @@ export class Calendar {
     this.drawn = "";
   }
 
-  // show takes the member settling of a resource's detail, the resource as the status has it, and the time.
-  show(s, r, now) {
+  // show takes a resource and the time.
+  show(r, now) {
+    const s = { settled: r.settled, ...r.settling };
     const lines = r.source === "rest" ? inDays(s, r, now) : inTime(s, r, now);
     while (this.list.children.length > lines.length) this.list.lastChild.remove();
     lines.forEach(([state, what, so], i) => {
@@ -76,6 +77,7 @@ function inDays(s, r, now) {
   const lines = [settled(s)];
   let next = "";
   for (const d of s.days || []) {
+    if (s.settled && d.to && d.to < s.settled.slice(0, 10)) continue; // settled meanwhile
     if (next && d.from > next) {
       lines.push(["unread", days(next, dateOf(Date.parse(d.from) - dayLength)), "not settled, and too many to list."]);
     }
@@ -87,7 +89,7 @@ function inDays(s, r, now) {
       "Only an instance that polls it knows.";
     lines.push(["unread", "Which days since then are open, and which cannot be closed?", who]);
   }
-  return lines.concat(replay(s));
+  return lines.concat(replay(r));
 }
 
 function settled(s) {
@@ -109,8 +111,6 @@ function ofDays(d, s, now) {
   switch (d.state) {
     case "closed":
       return "read whole, and settled once the days before are.";
-    case "replaying":
-      return "settled before; the replay reads and publishes them again.";
     case "not_closed": {
       const why = d.why.startsWith(d.from + " ") ? d.why.slice(d.from.length + 1) : "cannot be closed: " + d.why;
       if (!d.next) return why + ".";
@@ -130,20 +130,21 @@ function inTime(s, r, now) {
   if (s.settled) {
     const reads = s.by_floor ? "Of that each poll reads what has changed since the pass before." :
       "Each poll reads all of that again.";
-    const waits = r.settling_delayed ? "it stands still, for the reason above." : "a transaction may make its first write up to " +
+    const waits = r.state === "settling_delayed" ? "it stands still, for the reason above." : "a transaction may make its first write up to " +
       overlap + " (overlap) after the time that it stamps, so settled follows that far behind.";
-    lines.push([r.settling_delayed ? "delayed" : "open", "Open since then, " + duration(between(s.settled, now)) + ":", waits + " " +
+    lines.push([r.state === "settling_delayed" ? "delayed" : "open", "Open since then, " + duration(between(s.settled, now)) + ":", waits + " " +
       reads]);
   }
   if (s.cursor) {
     lines.push(["unread", "A pass was cut short:", "it goes on behind the rows of " + instant(s.cursor) + "."]);
   }
-  return lines.concat(replay(s));
+  return lines.concat(replay(r));
 }
 
-function replay(s) {
-  if (!s.replay_from && !s.replay_to) return [];
-  const from = s.replay_from ? "from " + instant(s.replay_from) + " on" : "from the first row on";
-  const before = s.replay_to ? " Settled stood at " + instant(s.replay_to) + " before." : "";
+function replay(r) {
+  if (!r.replay) return [];
+  const begins = (time) => !time || time.startsWith("0001-");
+  const from = begins(r.replay.from) ? "from the first row on" : "from " + instant(r.replay.from) + " on";
+  const before = begins(r.replay.settled) ? "" : " Settled stood at " + instant(r.replay.settled) + " before.";
   return [["replaying", "A replay", "publishes again " + from + "." + before]];
 }

@@ -29,14 +29,6 @@ export function duration(seconds) {
   return Math.floor(seconds / size) + " " + name + (rest ? " " + rest + " " + units[i + 1][1] : "");
 }
 
-// roughly is duration in its largest unit: 42 s, 3 min, 2 h, 4 d.
-export function roughly(seconds) {
-  for (const [size, name] of [[86400, "d"], [3600, "h"], [60, "min"]]) {
-    if (seconds >= size) return Math.round(seconds / size) + " " + name;
-  }
-  return Math.max(1, Math.round(seconds)) + " s";
-}
-
 // instant writes a time to the second, in UTC as it came.
 export function instant(text) {
   return text ? text.replace("T", " ").replace(/(\.\d+)?Z$/, "") : "";

@@ -1,4 +1,4 @@
-import { Card } from "./card.js";
+import { Card, letterCount } from "./card.js";
 import { add, fill, put, shown } from "./dom.js";
 import { View } from "./view.js";
 import { between, clock, count, duration, instant, names, perSecond, rowCount, since } from "./format.js";
@@ -21,47 +21,43 @@ function status(s) {
   summary(s);
   notices(s);
   for (const r of s.resources) {
-    if (!cards.has(r.name)) cards.set(r.name, new Card($("cards"), r.name));
-    cards.get(r.name).show(r, s);
+    if (!cards.has(r.resource)) cards.set(r.resource, new Card($("cards"), r.resource));
+    cards.get(r.resource).show(r, s);
   }
-  view.has(s.resources);
+  view.show(s.resources, s.now);
   for (const [name, card] of cards) shown(card.root, view.shows(name));
   letters(s);
   members(s);
   dialect(s);
 }
 
-// summary says in a sentence how the instance is, and below it what changes every second.
+// What the headline says of the resources in a state, and how that looks: the worst first.
+const verdicts = [
+  ["unowned", "polled by no instance", "bad"],
+  ["stalled", "stalled", "bad"],
+  ["blocked", "blocked", "bad"],
+  ["failing", "failing", "bad"],
+  ["taking_over", "being taken over", "busy"],
+  ["unknown", "waiting for the group to share them out", "busy"],
+  ["first_load", "being loaded for the first time", "busy"],
+  ["replaying", "being replayed", "busy"],
+  ["behind", "behind", "busy"],
+  ["settling_delayed", "published, but settling is delayed", "busy"],
+];
+
+// summary says in a sentence how the resources are, and below it what changes every second.
 function summary(s) {
-  const having = (...states) => s.resources.filter((r) => states.includes(r.state)).map((r) => r.name);
+  const having = (state) => s.resources.filter((r) => r.state === state).map((r) => r.resource);
   const are = (list) => names(list) + (list.length === 1 ? " is " : " are ");
-  const parts = [];
-  let look = "good";
-  const say = (list, text, how) => {
-    if (!list.length) return;
-    parts.push(are(list) + text);
-    if (look !== "bad") look = how;
-  };
-  say(having("nobody"), "polled by nobody", "bad");
-  say(having("stalled"), "stalled", "bad");
-  say(having("failing"), "failing", "bad");
-  say(having("taking_over"), "being taken over", "busy");
-  say(having("unknown"), "waiting for the group to share them out", "busy");
-  say(having("first_load"), "being loaded for the first time", "busy");
-  say(having("catching_up"), "catching up", "busy");
-  say(having("replaying"), "being replayed", "busy");
-  say(having("behind"), "behind", "busy");
-  say(having("settling_delayed"), "published, but not settled", "busy");
+  const found = verdicts.map(([state, text, how]) => [having(state), text, how]).filter(([list]) => list.length);
+  const parts = found.map(([list, text]) => are(list) + text);
+  let look = found.length ? found[0][2] : "good";
   const well = having("following");
-  const all = !parts.length && well.length > 2;
-  if (all) parts.push("All " + well.length + " resources polled here are up to date");
+  if (!parts.length && well.length > 2) parts.push("All " + well.length + " resources are up to date");
   else if (well.length) parts.push(are(well) + "up to date");
-  const others = s.resources.filter((r) => r.state === "elsewhere");
-  const troubled = others.filter((r) => r.error).map((r) => r.name);
-  say(troubled, troubled.length === 1 ? "blocked or failing at the instance that polls it" : "blocked or failing where they are polled", "bad");
-  const elsewhere = others.filter((r) => !r.error).map((r) => r.name);
+  const elsewhere = s.resources.filter((r) => !r.owned && r.owner).map((r) => r.resource);
   if (elsewhere.length) parts.push(are(elsewhere) + "polled by other instances");
-  const dead = s.resources.reduce((n, r) => n + r.dead_letters, 0);
+  const dead = s.resources.reduce((n, r) => n + letterCount(r), 0);
   if (dead) parts.push(rowCount(dead) + " cannot be published");
   if (dead && look === "good") look = "busy";
   let text = parts.join("; ") || "Nothing is enabled";
@@ -69,17 +65,17 @@ function summary(s) {
   put($("headline"), text + ".");
   put($("more"), beside(s));
   $("summary").className = look;
-  const trouble = having("failing", "nobody", "stalled");
+  const trouble = found.filter(([, , how]) => how === "bad").flatMap(([list]) => list);
   const lead = s.waiting ? "Waiting - " : trouble.length ? names(trouble) + " - " : "";
   document.title = lead + "storestream";
 }
 
 function beside(s) {
   const parts = [];
-  const known = s.resources.filter((r) => r.lag_seconds !== undefined);
+  const known = s.resources.filter((r) => r.lag_seconds !== null);
   const last = known.sort((a, b) => b.lag_seconds - a.lag_seconds)[0];
-  if (last) parts.push("furthest behind: " + last.name + " with " + duration(last.lag_seconds));
-  const rows = s.resources.reduce((n, r) => n + (r.owned ? r.rows_per_second : 0), 0);
+  if (last) parts.push("furthest behind: " + last.resource + " with " + duration(last.lag_seconds));
+  const rows = s.resources.reduce((n, r) => n + (r.rows_per_second || 0), 0);
   parts.push(perSecond(rows) + " rows/s");
   const v = s.service;
   if (v) {
@@ -113,11 +109,11 @@ function notices(s) {
 
 function letters(s) {
   const rows = [];
-  for (const r of s.resources.filter((r) => view.shows(r.name))) {
-    for (const l of r.letters || []) {
+  for (const r of s.resources.filter((r) => view.shows(r.resource))) {
+    for (const l of r.dead_letters || []) {
       const field = l.field ? [l.field, "code"] : ["the row", "faint"];
       const ids = l.ids.join(", ") + (l.rows > l.ids.length ? ", ..." : "");
-      rows.push([r.name, field, l.error, [count(l.rows), "n"], ids, since(l.latest, s.now)]);
+      rows.push([r.resource, field, l.error, [count(l.rows), "n"], ids, since(l.latest, s.now)]);
     }
   }
   if (s.dead_letters_topic) put($("letters-topic"), s.dead_letters_topic);
@@ -183,9 +179,8 @@ function receive(event) {
 
 $("pause").addEventListener("click", () => {
   paused = !paused;
-  $("pause").textContent = paused ? "Go on" : "Pause";
+  $("pause").textContent = paused ? "Resume" : "Pause";
   $("pause").setAttribute("aria-pressed", String(paused));
-  view.paused = paused;
   for (const type of ["status", "history", "latest"]) if (kept[type]) show[type](kept[type]);
 });
 

@@ -16,9 +16,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
@@ -61,59 +63,53 @@ func Run(ctx context.Context, c Config, instance func(context.Context) error) (
 		unwatch(cmp.Or(err, errStopped))
 		ended <- err
 	}()
-	w := newWatch(c)
-	err := w.wait(watching)
+	all := map[string]*progress{}
+	for _, name := range c.Resources {
+		all[name] = &progress{mark: watermark.New(name), moved: time.Now()}
+	}
+	err := c.wait(watching, all)
 	stop()
 	if failed := <-ended; failed != nil && !errors.Is(err, failed) {
 		err = errors.Join(err, failed)
 	}
-	return w.marks, err
-}
-
-// watch follows the watermarks.
-type watch struct {
-	c       Config
-	marks   map[string]watermark.Watermark // of each resource the last one that was a step further
-	moved   map[string]time.Time           // when that was seen
-	ahead   map[string]ahead
-	trouble map[string]*watermark.Trouble // why it is blocked, delayed or failing, or nil
-}
-
-// ahead is the last as of that lay ahead of our clock, and how many there were.
-type ahead struct {
-	asOf schemas.Instant
-	n    int
-}
-
-// enoughAhead is the one that was seen first, and two more.
-const enoughAhead = 3
-
-func newWatch(c Config) *watch {
-	w := &watch{c: c, marks: map[string]watermark.Watermark{}, moved: map[string]time.Time{},
-		ahead: map[string]ahead{}, trouble: map[string]*watermark.Trouble{}}
-	for _, name := range c.Resources {
-		w.marks[name], w.moved[name] = watermark.New(name), time.Now()
+	marks := map[string]watermark.Watermark{}
+	for name, p := range all {
+		marks[name] = p.mark
 	}
-	return w
+	return marks, err
 }
 
 // wait returns nil when every resource is done. A broker that does not answer is no progress, and no more
 // than that: it may come back.
-func (w *watch) wait(ctx context.Context) error {
+func (c *Config) wait(ctx context.Context, all map[string]*progress) error {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
-		marks, readErr := w.read(ctx)
+		reading, cancel := context.WithTimeout(ctx, c.Patience)
+		marks, readErr := c.Watermarks(reading)
+		cancel()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		w.note(marks, time.Now())
-		open := w.open()
-		if len(open) == 0 {
-			return nil
+		open, still := false, []string{}
+		for _, name := range c.Resources {
+			p, now := all[name], time.Now()
+			if mark, ok := marks[name]; ok {
+				p.note(mark, now)
+			}
+			if p.done(c.Moment) {
+				continue
+			}
+			open = true
+			if now.Sub(p.waitsSince()) >= c.Patience {
+				still = append(still, name+": "+c.why(p, producer.Concerning(readErr, name)))
+			}
 		}
-		if err := w.stalled(open, readErr, time.Now()); err != nil {
-			return err
+		if len(still) > 0 {
+			return fmt.Errorf("no progress for %s (--patience): %s", c.Patience, strings.Join(still, "; "))
+		}
+		if !open {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
@@ -123,106 +119,32 @@ func (w *watch) wait(ctx context.Context) error {
 	}
 }
 
-func (w *watch) read(ctx context.Context) (map[string]watermark.Watermark, error) {
-	ctx, cancel := context.WithTimeout(ctx, w.c.Patience)
-	defer cancel()
-	return w.c.Watermarks(ctx)
-}
-
-func (w *watch) note(marks map[string]watermark.Watermark, now time.Time) {
-	for name, last := range w.marks {
-		mark, ok := marks[name]
-		if !ok {
-			continue
-		}
-		if further(last, mark) {
-			w.marks[name], w.moved[name] = mark, now
-		}
-		if a := w.ahead[name]; mark.AsOf > schemas.InstantOf(now) && mark.AsOf != a.asOf {
-			w.ahead[name] = ahead{mark.AsOf, a.n + 1}
-		}
-		w.trouble[name] = mark.Trouble
-	}
-}
-
-// further reports whether b is further than a. A watermark that was written again is no progress, because a
-// poller that meets the same rows again and again writes one every ten seconds.
-func further(a, b watermark.Watermark) bool {
-	if (a.Cursor == nil) != (b.Cursor == nil) || (a.Cursor != nil && *a.Cursor != *b.Cursor) {
-		return true
-	}
-	return a.Settled != b.Settled || a.Rows != b.Rows || a.AsOf != b.AsOf
-}
-
-// open is the resources that are not done.
-func (w *watch) open() []string {
-	var open []string
-	for _, name := range w.c.Resources {
-		asOf, a := w.marks[name].AsOf, w.ahead[name]
-		if asOf < w.c.Moment || asOf == a.asOf && a.n < enoughAhead {
-			open = append(open, name)
-		}
-	}
-	return open
-}
-
-// stalled is an error that names every open resource which has stood still for too long. One that waits to
-// look at rows again does not stand still. readErr is why the last look at the watermarks failed.
-func (w *watch) stalled(open []string, readErr error, now time.Time) error {
-	var still []string
-	for _, name := range open {
-		since := w.moved[name]
-		if trouble := w.trouble[name]; trouble != nil && trouble.Until != nil && trouble.Until.Time().After(since) {
-			since = trouble.Until.Time()
-		}
-		if now.Sub(since) >= w.c.Patience {
-			still = append(still, name+": "+w.why(name, readErr))
-		}
-	}
-	if len(still) == 0 {
-		return nil
-	}
-	return fmt.Errorf("no progress for %s (--patience): %s", w.c.Patience, strings.Join(still, "; "))
-}
-
-func (w *watch) why(name string, readErr error) string {
-	readErr = producer.Concerning(readErr, name)
+// why says why a resource stands still. readErr is why its watermark could not be read, or nil.
+func (c *Config) why(p *progress, readErr error) string {
 	if readErr != nil && !errors.Is(readErr, context.DeadlineExceeded) {
 		return readErr.Error()
 	}
-	if text := w.knownHere(name); text != "" {
-		return text
+	s := c.Status()
+	i := slices.IndexFunc(s.Resources, func(r health.Resource) bool { return r.Name == p.mark.Resource })
+	switch {
+	case i >= 0 && s.Resources[i].Trouble != nil:
+		return s.Resources[i].Why
+	case i >= 0 && s.Resources[i].Owned && s.Resources[i].Doing != "":
+		return s.Resources[i].Doing
+	case s.Waiting != "":
+		return s.Waiting
+	case p.trouble != nil:
+		return p.trouble.Why
 	}
-	if trouble := w.trouble[name]; trouble != nil {
-		return trouble.Why
-	}
-	mark := w.marks[name]
 	stands := "nothing of it is settled yet"
-	if mark.Settled != schemas.MinInstant {
-		stands = "it stands at " + mark.Settled.Time().Format(time.RFC3339)
+	if p.mark.Settled != schemas.MinInstant {
+		stands = "it stands at " + p.mark.Settled.Time().Format(time.RFC3339)
 	}
-	if mark.Instance != "" && mark.Instance != w.c.Instance {
-		return stands + ", last written by instance " + mark.Instance + ", whose log says more"
-	}
-	if readErr != nil {
+	switch {
+	case p.mark.Instance != "" && p.mark.Instance != c.Instance:
+		return stands + ", last written by instance " + p.mark.Instance + ", whose log says more"
+	case readErr != nil:
 		return "the broker does not answer: " + readErr.Error()
 	}
 	return stands + " and no error is known; the log may say more"
-}
-
-// knownHere returns the reason that the instance here knows for a resource that stands still, or "".
-func (w *watch) knownHere(name string) string {
-	s := w.c.Status()
-	for _, r := range s.Resources {
-		switch {
-		case r.Name != name:
-		case r.Error != "":
-			return r.Error
-		case r.Delayed != "":
-			return r.Delayed
-		case r.Owned && r.Doing != "":
-			return r.Doing
-		}
-	}
-	return s.Waiting
 }

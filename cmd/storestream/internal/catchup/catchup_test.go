@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
@@ -112,14 +113,15 @@ func TestTheReasonWhyAResourceStandsStillIsNamed(t *testing.T) {
 	}{
 		{"nothing is known", func(*Config) {}, "users: nothing of it is settled yet and no error is known"},
 		{"it fails here", func(c *Config) {
-			c.Status = statusOf(status.Resource{Name: "users", Owned: true, Doing: "waiting",
-				Error: "GET /store-users: 500"})
+			c.Status = statusOf(health.Resource{Name: "users", Owned: true, Doing: "waiting",
+				Why: "GET /store-users: 500", Trouble: &watermark.Trouble{Failing: true}})
 		}, "users: GET /store-users: 500"},
 		{"settling is delayed here", func(c *Config) {
-			c.Status = statusOf(status.Resource{Name: "users", Delayed: "2026-11-20 is not closed"})
+			c.Status = statusOf(health.Resource{Name: "users", Why: "2026-11-20 is not closed",
+				Trouble: &watermark.Trouble{Publishes: true}})
 		}, "users: 2026-11-20 is not closed"},
 		{"it does something here", func(c *Config) {
-			c.Status = statusOf(status.Resource{Name: "users", Owned: true, Doing: "waiting for the rate limit"})
+			c.Status = statusOf(health.Resource{Name: "users", Owned: true, Doing: "waiting for the rate limit"})
 		}, "users: waiting for the rate limit"},
 		{"the instance waits", func(c *Config) {
 			c.Status = func() status.Snapshot { return status.Snapshot{Waiting: "kafka: no broker"} }
@@ -158,9 +160,9 @@ func TestTheReasonWhyAResourceStandsStillIsNamed(t *testing.T) {
 	}
 }
 
-func statusOf(r status.Resource) func() status.Snapshot {
+func statusOf(r health.Resource) func() status.Snapshot {
 	return func() status.Snapshot {
-		return status.Snapshot{Waiting: "", Resources: []status.Resource{{Name: "orders"}, r}}
+		return status.Snapshot{Waiting: "", Resources: []health.Resource{{Name: "orders"}, r}}
 	}
 }
 

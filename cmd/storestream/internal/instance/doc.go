@@ -3,11 +3,11 @@
 //
 //	the group ──gives a resource──> instance ──runs──> owner (one of each resource)
 //	                                                     | confirm, take, rebuild, then poll
-//	groupMonitor ──asks the group, reads the topics──>   v
-//	     \───────────────> the page and the metrics <── ownerStatus
+//	monitor ──asks the group, reads the topics──>        v
+//	     \───────────────> the page and the metrics <── live
 //
 // An owner keeps its resource polled while it belongs to this instance: takeover after takeover, until the
-// group takes the resource away or the instance stops. The groupMonitor follows the other instances, and sets
+// group takes the resource away or the instance stops. The monitor follows the other instances, and sets
 // the metrics of the resources that are not polled here.
 //
 // Order of the start: sources, owners, monitor, and then the group is joined. The stop is the reverse, in

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -13,7 +14,6 @@ import (
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/poller"
-	"github.com/storestream/storestream/poller/rest/client"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -48,7 +48,7 @@ type instance struct {
 	sources *connect.Sources
 	group   *producer.Group
 	owners  map[string]*owner // of each enabled resource, also while another instance has it
-	monitor *groupMonitor
+	monitor *monitor
 }
 
 // Run polls and publishes until ctx ends. Then it finishes the batch in hand of each resource, commits it,
@@ -78,7 +78,7 @@ func newInstance(c Config) (*instance, error) {
 	for _, name := range enabled {
 		in.owners[name] = newOwner(c, name, sources, in.group, sweeping)
 	}
-	in.monitor = newGroupMonitor(c, in.owners)
+	in.monitor = newMonitor(c, in.owners)
 	return in, nil
 }
 
@@ -92,18 +92,14 @@ func (in *instance) run(ctx context.Context) error {
 func (in *instance) snapshot() status.Snapshot {
 	s := status.Snapshot{Group: in.c.Settings.Kafka.Group, DeadLettersTopic: in.c.Cluster.DeadLetters(),
 		Waiting: in.group.Waiting()}
-	owned := map[string]bool{}
-	for _, name := range in.group.Owned() {
-		owned[name] = true
-	}
-	refused, until := refusal(in.sources.Service())
+	owned, service := in.group.Owned(), in.service()
 	for _, name := range in.c.Settings.Enabled() {
-		r := in.owners[name].status.snapshot(owned[name], refused, until)
+		overREST := in.c.Settings.Resources[name].Source == config.REST
+		r := in.monitor.resource(name, slices.Contains(owned, name), overREST && !service.RefusedUntil.IsZero())
 		counts := in.owners[name].metrics
 		r.Published, r.UnknownFields = counts.Published(), counts.Fields()
-		if r.Source == config.REST {
-			r.Requests = requests(counts.Requests())
-			s.Service = in.service()
+		if overREST {
+			r.Requests, s.Service = counts.Requests(), service
 		}
 		s.Resources = append(s.Resources, r)
 	}
@@ -111,30 +107,14 @@ func (in *instance) snapshot() status.Snapshot {
 	return s
 }
 
-// requests returns the counts of requests to the service for a resource, by status code.
-func requests(codes map[string]int64) *status.Requests {
-	r := &status.Requests{Codes: codes}
-	for _, n := range codes {
-		r.Total += n
-	}
-	return r
-}
-
-// refusal returns since when the service refuses requests for their rate, and until when no request is sent.
-// Both are zero if that is not so.
-func refusal(state client.State) (since, until time.Time) {
-	if until = state.RefusedUntil; !until.After(time.Now()) {
-		until = time.Time{}
-	}
-	return state.RefusedSince, until
-}
-
 // service is how the REST service is reached.
 func (in *instance) service() *status.Service {
 	state := in.sources.Service()
-	refused, until := refusal(state)
 	s := &status.Service{Allowed: state.RequestsPerSecond, Ceiling: in.c.Settings.Store.MaxRequestsPerSecond,
-		RefusedSince: refused.UTC(), RefusedUntil: until.UTC()}
+		RefusedSince: state.RefusedSince.UTC()}
+	if state.RefusedUntil.After(time.Now()) {
+		s.RefusedUntil = state.RefusedUntil.UTC()
+	}
 	if state.HasClock {
 		skew := state.ClockSkew.Seconds()
 		s.ClockSkewSeconds = &skew

@@ -21,6 +21,7 @@ import (
 
 	"github.com/storestream/storestream/cmd/storestream/internal/ownership"
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/standins/servers"
 	"github.com/storestream/storestream/internal/standins/storefake"
@@ -64,7 +65,7 @@ func TestAnInstanceHandsItsResourcesOnWhenItStops(t *testing.T) {
 		snapshot := first.Board.Snapshot()
 		ready, _ := snapshot.Ready()
 		return ready && len(snapshot.Resources) == 5 &&
-			!slices.ContainsFunc(snapshot.Resources, func(r status.Resource) bool { return !r.Owned || r.Passes == 0 })
+			!slices.ContainsFunc(snapshot.Resources, func(r health.Resource) bool { return !r.Owned || r.Passes == 0 })
 	})
 	begin(t, second)
 	if err := endFirst(); err != nil {
@@ -130,7 +131,7 @@ func TestASignalEndsTheWaitAfterAKeyWasRefused(t *testing.T) {
 	signals := make(chan os.Signal)
 	go c.Settings.Rotation().Follow(t.Context(), signals)
 	begin(t, c)
-	resource := func() status.Resource { return c.Board.Snapshot().Resources[0] }
+	resource := func() health.Resource { return c.Board.Snapshot().Resources[0] }
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for before := range 5 {
@@ -236,9 +237,9 @@ func TestASweepWhoseProcessDiedWaitsAndIsTold(t *testing.T) {
 	end := begin(t, c)
 	stage.Eventually(t, "users are polled and their sweep waits", func() bool {
 		for _, r := range c.Board.Snapshot().Resources {
-			if r.Name == "users" && r.Passes > 0 && r.SweepInHand != nil {
-				return strings.Contains(r.SweepInHand.Error, "died while it swept (2 times in a row)") &&
-					r.SweepInHand.Next.After(began.Add(16*time.Minute))
+			if r.Name == "users" && r.Passes > 0 && r.Sweeping != nil {
+				return strings.Contains(r.Sweeping.Error, "died while it swept (2 times in a row)") &&
+					r.Sweeping.Next.After(began.Add(16*time.Minute))
 			}
 		}
 		return false

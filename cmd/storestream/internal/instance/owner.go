@@ -3,6 +3,7 @@ package instance
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -15,6 +16,7 @@ import (
 	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/rest"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -34,10 +36,12 @@ type owner struct {
 	group   *producer.Group
 	sources *connect.Sources
 
-	status  *ownerStatus
 	board   *status.Board
 	metrics *metrics.Resource
 	log     *zap.Logger
+
+	mu   sync.Mutex
+	live live
 }
 
 // newOwner is the owner of the resource called name. sweeping has room for the one resource that sweeps.
@@ -47,9 +51,9 @@ func newOwner(c Config, name string, sources *connect.Sources, group *producer.G
 		resource: c.Schemas.Get(name), settings: c.Settings.Resources[name], eager: c.Eager,
 		memory: int(c.Settings.Poll.Memory), secrets: c.Settings.Rotation(),
 		cluster: c.Cluster, group: group, sources: sources,
-		status: newOwnerStatus(name, c.Settings.Resources[name]), board: c.Board,
-		metrics: c.Metrics.Resource(name), log: c.Log.With(zap.String("resource", name)),
+		board: c.Board, metrics: c.Metrics.Resource(name), log: c.Log.With(zap.String("resource", name)),
 	}
+	o.turn(nil, "not ours", nil)
 	o.metrics.SweepInterval.Set(c.Settings.Sweep.Interval.Seconds())
 	o.metrics.PollInterval.Set(o.settings.Interval.Seconds())
 	// A sweep reads by a source of its own beside the one that polls, and the topic as everybody sees it.
@@ -81,7 +85,7 @@ func (o *owner) run(ctx context.Context) {
 		lost = errors.As(err, new(*poller.LostError))
 		switch {
 		case ctx.Err() != nil || err == nil:
-			o.status.does("not ours", nil)
+			o.turn(nil, "not ours", nil)
 			return
 		case lost && before && time.Since(began) < lastRetake:
 			// Twice in a row: the next takeover may lead to the same.
@@ -93,7 +97,7 @@ func (o *owner) run(ctx context.Context) {
 			worked = time.Since(failures.Good)
 		}
 		failures.Note(err)
-		o.status.does("waiting to take over again", err)
+		o.turn(nil, "waiting to take over again", err)
 		if wait.For(ctx, tries.after(err, worked, time.Since(began))) != nil {
 			return
 		}
@@ -141,7 +145,8 @@ func needsAPerson(err error) bool {
 // If ctx ends with poller.ErrStopping, the batch in hand is still committed. Before the first poll there is
 // none.
 func (o *owner) takeOver(ctx context.Context, failures *poller.Failures) error {
-	o.status.goesOn("taking over")
+	failure := o.now().err // it stays until polls begin
+	o.turn(nil, "taking over", failure)
 	if err := o.group.Confirm(ctx); err != nil {
 		return err
 	}
@@ -162,12 +167,12 @@ func (o *owner) takeOver(ctx context.Context, failures *poller.Failures) error {
 	}
 	p := o.newPoller(session, requests, failures)
 	defer p.Close()
-	o.status.goesOn("reading back what was published")
+	o.turn(nil, "reading back what was published", failure)
 	err = session.Rebuild(ctx, func(r watermark.Published) error { p.RestorePublished(r); return nil })
 	if err != nil {
 		return err
 	}
-	o.status.polls(p)
+	o.turn(p, "", nil)
 	err = p.Run(ctx)
 	o.handSweepOver(ctx, session)
 	return err
@@ -200,9 +205,17 @@ func (o *owner) newPoller(session *producer.Session, requests *producer.Requests
 			Start: connect.Start(o.settings), Eager: o.eager,
 		},
 		Clock: clock,
-		Source: o.sources.New(o.resource, o.metrics, o.log,
-			connect.Audience{Doing: o.status.sourceDoes, Days: o.status.sourceHasDays}),
-		Session: o.shown(session), Requests: requests,
+		Source: o.sources.New(o.resource, o.metrics, o.log, connect.Audience{
+			Doing: func(text string) {
+				o.change(func(l *live) {
+					if l.detail != text {
+						l.detail, l.detailSince = text, time.Now()
+					}
+				})
+			},
+			Days: func(days []rest.DayRange) { o.change(func(l *live) { l.days = days }) },
+		}),
+		Session: &shownSession{session, o}, Requests: requests,
 		Service: poller.Service{Waits: o.sources.Waits(o.resource.Name), Renewed: o.secrets.Renewed},
 		Sweep:   o.sweep, Metrics: o.metrics, Log: o.log, Failures: failures,
 	})
@@ -213,24 +226,40 @@ func clock() poller.Moment {
 	return poller.Moment{Now: now, Wall: schemas.InstantOf(now)}
 }
 
+// change changes what the owner does now.
+func (o *owner) change(change func(*live)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	change(&o.live)
+}
+
+// turn notes that p polls from now on; or, if p is nil, what the owner does instead, and its failure.
+func (o *owner) turn(p *poller.Poller, doing string, err error) {
+	o.change(func(l *live) {
+		failed := l.failed
+		if err == nil {
+			failed = time.Time{}
+		} else if failed.IsZero() {
+			failed = time.Now()
+		}
+		*l = live{poller: p, doing: doing, since: time.Now(), err: err, failed: failed}
+	})
+}
+
+// now returns what the owner does now.
+func (o *owner) now() live {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.live
+}
+
 // shownSession is a session of which the page shows a sample of the rows.
 type shownSession struct {
 	*producer.Session
 	owner *owner
-	first bool // nothing was published before this takeover, or by it
 }
 
-// shown returns the session as the poller uses it.
-func (o *owner) shown(session *producer.Session) *shownSession {
-	mark := session.Watermark()
-	first := mark.Settled == schemas.MinInstant && mark.Cursor == nil
-	if first {
-		o.status.loadsFrom(schemas.MinInstant)
-	}
-	return &shownSession{session, o, first}
-}
-
-// Commit is the session's. The first rows of a first load are its oldest, so they show where it begins.
+// Commit is the session's.
 func (s *shownSession) Commit(ctx context.Context, tx watermark.Transaction) error {
 	o := s.owner
 	if trouble := tx.Watermark.Trouble; trouble != nil { // all readers of the topic see it
@@ -238,17 +267,9 @@ func (s *shownSession) Commit(ctx context.Context, tx watermark.Transaction) err
 		shown.Why = o.secrets.Hide(trouble.Why)
 		tx.Watermark.Trouble = &shown
 	}
-	if err := s.Session.Commit(ctx, tx); err != nil {
-		return err
+	err := s.Session.Commit(ctx, tx)
+	if err == nil {
+		o.board.Published(o.resource, tx.Rows, tx.Deletes)
 	}
-	o.board.Published(o.resource, tx.Rows, tx.Deletes)
-	if s.first && len(tx.Rows) > 0 {
-		s.first = false
-		earliest := schemas.MaxInstant
-		for i := range tx.Rows {
-			earliest = min(earliest, tx.Rows[i].UpdatedAt)
-		}
-		o.status.loadsFrom(earliest)
-	}
-	return nil
+	return err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/storestream/storestream/cmd/storestream/internal/overview"
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -48,9 +49,6 @@ func TestWhatTheServiceAskedToWaitForIsSaidWhileItLasts(t *testing.T) {
 		ready, _ := snapshot.Ready()
 		return ready && len(snapshot.Resources) == 1 && snapshot.Resources[0].Passes > 0
 	})
-	if said := c.Board.Snapshot().Refused(); said != "" {
-		t.Errorf("nothing was refused: %s", said)
-	}
 	refuses.Store(true)
 	var said string
 	stage.Eventually(t, "the watermark says what it waits for", func() bool {
@@ -58,7 +56,7 @@ func TestWhatTheServiceAskedToWaitForIsSaidWhileItLasts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said = resources[0].Late()
+		said = resources[0].Text()
 		return strings.Contains(said, "waiting for the service")
 	})
 	snapshot := c.Board.Snapshot()
@@ -69,11 +67,10 @@ func TestWhatTheServiceAskedToWaitForIsSaidWhileItLasts(t *testing.T) {
 			t.Errorf("the watermark says %q, without %q", said, part)
 		}
 	}
-	want := fmt.Sprintf("waiting for the rate limit, until %s UTC", until.Format("15:04:05"))
-	if doing := snapshot.Resources[0].Doing; doing != want {
-		t.Errorf("the page says %q, expected %q", doing, want)
+	if r := snapshot.Resources[0]; r.State != health.Failing || !strings.Contains(said, r.Why) {
+		t.Errorf("the page says %s: %q, the watermark %q", r.State, r.Why, said)
 	}
-	if !strings.Contains(snapshot.Refused(), until.Format("2006-01-02T15:04:05Z")) {
-		t.Errorf("/readyz says %q", snapshot.Refused())
+	if _, lines := snapshot.Ready(); !strings.Contains(fmt.Sprint(lines), until.Format("2006-01-02T15:04:05Z")) {
+		t.Errorf("/readyz says %q", lines)
 	}
 }

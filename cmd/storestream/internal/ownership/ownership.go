@@ -24,17 +24,10 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
-
-// HandoverPatience is how long a handover may take. A group waits ten seconds for a member that does not
-// answer, after six for one that died.
-const HandoverPatience = 30 * time.Second
-
-// StalledAfter is how long the owner of a resource that is polled at this interval may leave its watermark
-// alone. A statement that gets no answer is given up after 75 seconds, and tried again within 30.
-func StalledAfter(interval time.Duration) time.Duration { return max(2*time.Minute, 3*interval) }
 
 // Resource is the ownership of one resource. The zero value is unknown.
 type Resource struct {
@@ -62,7 +55,7 @@ func (r *Resource) Note(owner string, instances bool, now time.Time) {
 		r.Since, r.free, r.still = now, time.Time{}, 0
 	}
 	r.Owner = owner
-	r.Abandoned = owner == "" && (!instances || now.Sub(r.free) > HandoverPatience)
+	r.Abandoned = owner == "" && (!instances || now.Sub(r.free) > health.HandoverPatience)
 }
 
 // longestGap is the longest time between two looks that counts as time without a write. Otherwise a process
@@ -84,10 +77,12 @@ func (r *Resource) Wrote(written schemas.Instant, now time.Time) {
 // Missed notes that the watermarks could not be read. So it is unknown whether this one was written.
 func (r *Resource) Missed() { r.looked = time.Time{} }
 
-// Stalled reports whether an instance has the resource, according to the consumer group, and has not written
-// its watermark for longer than an instance does that polls at this interval.
-func (r *Resource) Stalled(interval time.Duration) bool {
-	return r.Owner != "" && r.still > StalledAfter(interval)
+// Silent returns for how long the owner has been seen to leave the watermark alone, 0 without an owner.
+func (r *Resource) Silent() time.Duration {
+	if r.Owner == "" {
+		return 0
+	}
+	return r.still
 }
 
 // Between reports whether no instance has the resource and one is about to get it.

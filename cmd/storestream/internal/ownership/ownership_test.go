@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -89,7 +90,7 @@ func TestAResourceIsStalledWhileItsOwnerLeavesTheWatermarkAlone(t *testing.T) {
 		{"an hour in which this process was stopped", func() { now = now.Add(time.Hour); r.Wrote(0, now) },
 			time.Second, false},
 	} {
-		if step.do(); r.Stalled(step.interval) != step.stalled {
+		if step.do(); (r.Silent() > health.StalledAfter(step.interval)) != step.stalled {
 			t.Errorf("%s: stalled %v (still for %s)", step.name, !step.stalled, r.still)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
-	"github.com/storestream/storestream/cmd/storestream/internal/ownership"
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
@@ -30,7 +30,7 @@ func tryResources(_ context.Context, c Config, f *findings) {
 			continue
 		}
 		found = true
-		gone := age > ownership.StalledAfter(c.Settings.Resources[name].Interval)
+		gone := age > health.StalledAfter(c.Settings.Resources[name].Interval)
 		since, by, do := terminal.Duration(now.Sub(h.Since)), "", ""
 		if gone {
 			by = ", as instance " + mark.Instance + " said " + terminal.Duration(age) + " ago"

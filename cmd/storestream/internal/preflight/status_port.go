@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/status"
 )
 
@@ -39,22 +40,17 @@ func tryStatusPort(ctx context.Context, c Config, f *findings) {
 	f.ok("", "%s is a running storestream's", listen)
 	for _, r := range resources {
 		switch r.State {
-		case status.Failing:
-			f.add(Warning, r.Name, "", "it fails there: %s", r.Error)
-		case status.SettlingDelayed:
-			f.add(Note, r.Name, "", "settled stands still there: %s", r.Delayed)
-		case status.Stalled:
-			f.add(Warning, r.Name, "", "%s has it, according to the consumer group, and does not write its watermark",
-				r.Owner)
-		case status.Nobody:
-			f.add(Warning, r.Name, "", "no instance has it")
+		case health.Failing, health.Blocked, health.Stalled, health.Unowned:
+			f.add(Warning, r.Name, r.Remedy, "its page says %s: %s", r.State, r.Why)
+		case health.SettlingDelayed:
+			f.add(Note, r.Name, r.Remedy, "its page says %s: %s", r.State, r.Why)
 		}
 	}
 }
 
 // runningAt asks the storestream at a port of this machine for its resources. It is false if another program
 // is there.
-func runningAt(ctx context.Context, c config.HTTP) ([]status.Resource, bool) {
+func runningAt(ctx context.Context, c config.HTTP) ([]health.Resource, bool) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	scheme, transport := "http", &http.Transport{}

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/storestream/storestream/cmd/storestream/internal/overview"
 	"github.com/storestream/storestream/cmd/storestream/internal/verify"
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/schemas"
 )
@@ -15,7 +15,7 @@ import (
 // facts is what notes go by.
 type facts struct {
 	report   *Report
-	overview overview.Resource // empty if the resource's state is unknown
+	overview health.Resource // empty if the resource's state is unknown
 	overlap  time.Duration
 	deletes  string // config.Tombstone or config.Report
 	start    schemas.Instant
@@ -147,14 +147,15 @@ func (f *facts) extra() string {
 // trouble is why the resource is not up to date, or does not settle.
 func (f *facts) trouble() string {
 	o := f.overview
-	if late := o.Late(); late != "" {
-		return "The resource is not up to date: " + late + "."
-	}
-	if o.Trouble == nil {
+	switch {
+	case o.Name == "":
+		return ""
+	case !o.UpToDate:
+		return "The resource is not up to date: " + strings.TrimSuffix(o.Text(), ".") + "."
+	case o.State != health.SettlingDelayed:
 		return ""
 	}
-	why := fmt.Sprintf("Settled stands still, since %s: %s", o.Trouble.Since,
-		strings.TrimSuffix(o.Trouble.Why, "."))
+	why := strings.ToUpper(o.Text()[:1]) + strings.TrimSuffix(o.Text()[1:], ".")
 	if o.Trouble.Until != nil {
 		why += fmt.Sprintf(". Deferred rows are looked at again at %s", o.Trouble.Until)
 	}

@@ -389,7 +389,7 @@ func (l *look) explain(ctx context.Context, r *Report) {
 		f.serviceUpdated = l.value.UpdatedAt
 	}
 	for _, one := range all {
-		if one.Resource == l.resource.Name {
+		if one.Name == l.resource.Name {
 			f.overview = one
 			r.Settled, r.AsOf, r.Trouble = one.Settled, one.AsOf, one.Trouble
 		}

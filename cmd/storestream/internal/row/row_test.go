@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/storestream/storestream/cmd/storestream/internal/overview"
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
 	"github.com/storestream/storestream/cmd/storestream/internal/verify"
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/standins/storefake"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
@@ -71,7 +71,10 @@ func TestNotesSayWhyARowDiffers(t *testing.T) {
 		return &Report{Resource: "users", ID: 7, Verdict: verify.Different, InTopic: InTopic{State: topic},
 			InService: InService{State: service}}
 	}
-	polled := overview.Resource{AsOf: &asOf, Settled: &settled, Now: now, Owner: "a", LagSeconds: new(float64)}
+	polled := health.Resource{AsOf: &asOf, Settled: &settled, Now: now, Owner: "a", LagSeconds: new(float64)}
+	delayed := health.Resource{Name: "users", AsOf: &asOf, Now: now, Owner: "a", Good: &now,
+		Trouble: &watermark.Trouble{Why: "a transaction is open", Since: settled, Publishes: true}}
+	delayed.Judge()
 	for name, test := range map[string]struct {
 		facts facts
 		says  string
@@ -81,22 +84,21 @@ func TestNotesSayWhyARowDiffers(t *testing.T) {
 		"younger than overlap": {facts{report: differs(Present, Present), overview: polled,
 			serviceUpdated: at("2026-11-20T11:57:31Z")}, "may be under way"},
 		"polls should have met it": {facts{report: differs(Absent, Present),
-			overview:       overview.Resource{AsOf: &asOf, Now: now},
+			overview:       health.Resource{AsOf: &asOf, Now: now},
 			serviceUpdated: at("2026-11-20T11:50:00Z")}, "polls should have met it"},
 		"settled": {facts{report: differs(Present, Present), overview: polled,
 			serviceUpdated: at("2026-11-20T11:50:00Z")}, "no poll meets it again"},
-		"first load": {facts{report: differs(Absent, Present), overview: overview.Resource{Now: now},
+		"first load": {facts{report: differs(Absent, Present), overview: health.Resource{Now: now},
 			serviceUpdated: settled}, "The first load is not finished"},
 		"an older state": {facts{report: differs(Present, Present), overview: polled,
 			topicUpdated: at("2026-11-20T11:59:00Z"), serviceUpdated: settled}, "shows an older state than the topic"},
 		"deleted": {facts{report: differs(Present, Absent), overview: polled}, "stays until the next sweep"},
 		"deleted, and only reported": {facts{report: differs(Present, Absent), overview: polled,
 			deletes: config.Report}, "sweep.deletes is report"},
-		"to be erased": {facts{report: differs(Present, Absent), overview: overview.Resource{AsOf: &asOf, Now: now,
+		"to be erased": {facts{report: differs(Present, Absent), overview: health.Resource{AsOf: &asOf, Now: now,
 			Erase: []watermark.Erase{{ID: 7}}}}, "was asked to erase it"},
-		"delayed": {facts{report: differs(Present, Present), overview: overview.Resource{AsOf: &asOf, Now: now,
-			Trouble: &watermark.Trouble{Why: "a transaction is open", Since: settled, Publishes: true}, Owner: "a",
-			LagSeconds: new(float64)}, serviceUpdated: now}, "Settled stands still, since " + settled.String()},
+		"delayed": {facts{report: differs(Present, Present), overview: delayed, serviceUpdated: now},
+			"Settling is delayed for 2m30s, and rows go on: a transaction is open."},
 	} {
 		test.facts.overlap = 2 * time.Minute
 		if got := strings.Join(test.facts.notes(), "\n"); !strings.Contains(got, test.says) {

@@ -1,7 +1,6 @@
 package instance
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/watermark"
@@ -20,7 +20,7 @@ import (
 )
 
 // standby is the monitor of an instance that polls nothing: it does not join the group.
-func standby(t *testing.T, s *stage.Stage) *groupMonitor {
+func standby(t *testing.T, s *stage.Stage) *monitor {
 	t.Helper()
 	const name = "here-1"
 	in, err := newInstance(Config{Name: name, Settings: s.Config(), Schemas: s.Schemas, Cluster: s.Cluster(name),
@@ -33,21 +33,20 @@ func standby(t *testing.T, s *stage.Stage) *groupMonitor {
 }
 
 // lag is what the metrics say of a resource; false: they say nothing.
-func (m *groupMonitor) lag(resource string) (time.Duration, bool) {
+func (m *monitor) lag(resource string) (time.Duration, bool) {
 	start := m.owners[resource].metrics.Lag.Start()
 	return time.Since(start), !start.IsZero()
 }
 
 // shown is what the page says of a resource.
-func (m *groupMonitor) shown(resource string, owned bool) status.Resource {
-	r := m.owners[resource].status.snapshot(owned, time.Time{}, time.Time{})
-	s := status.Snapshot{Resources: []status.Resource{r}}
-	m.addTo(&s)
-	return s.Resources[0]
+func (m *monitor) shown(resource string, owned bool) health.Resource {
+	r := m.resource(resource, owned, false)
+	r.Judge()
+	return r
 }
 
 // until looks until f says true.
-func (m *groupMonitor) until(t *testing.T, what string, f func() bool) {
+func (m *monitor) until(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	stage.Eventually(t, what, func() bool { m.look(t.Context()); return f() })
 }
@@ -73,8 +72,8 @@ func TestTheLagIsReportedByTheOwnerOrByEveryInstanceWhereThereIsNone(t *testing.
 	if got := testutil.ToFloat64(m.owners["orders"].metrics.Settled); got < 1e9 {
 		t.Errorf("settled %v", got)
 	}
-	if r := m.shown("orders", false); !r.Abandoned || r.Rows != 1 || r.Good.IsZero() || r.Settled.IsZero() ||
-		!r.Settling.Settled.Equal(r.Settled) || r.Settling.Days != nil {
+	if r := m.shown("orders", false); r.State != health.Unowned || r.Rows != 1 || r.LagSeconds == nil ||
+		r.Settled == nil || r.Settling.Days != nil {
 		t.Errorf("%+v", r)
 	}
 
@@ -87,7 +86,7 @@ func TestTheLagIsReportedByTheOwnerOrByEveryInstanceWhereThereIsNone(t *testing.
 		t.Errorf("both report the lag, and the larger, here %s, would be believed", lag)
 	}
 	r := m.shown("orders", false)
-	if r.Owner != "elsewhere-1" || r.Abandoned || !r.Good.IsZero() || r.Rows != 1 {
+	if r.Owner != "elsewhere-1" || r.State != health.Behind || r.Rows != 1 {
 		t.Errorf("%+v", r)
 	}
 
@@ -156,10 +155,11 @@ func TestAResourceWhoseOwnerLeavesTheWatermarkAloneIsCalledStalledByEveryInstanc
 	}
 	stalled := func(resource string) bool {
 		r := m.shown(resource, false)
-		if gauge := testutil.ToFloat64(m.owners[resource].metrics.Stalled) == 1; gauge != r.Stalled {
-			t.Errorf("%s: the metric says %v, the page %v", resource, gauge, r.Stalled)
+		gauge := testutil.ToFloat64(m.owners[resource].metrics.Stalled) == 1
+		if gauge != (r.State == health.Stalled) {
+			t.Errorf("%s: the metric says %v, the page %s", resource, gauge, r.State)
 		}
-		return r.Stalled
+		return r.State == health.Stalled
 	}
 
 	pass(2*time.Minute - monitorEvery)
@@ -174,7 +174,7 @@ func TestAResourceWhoseOwnerLeavesTheWatermarkAloneIsCalledStalledByEveryInstanc
 		t.Errorf("lag %s, reported: %v: nobody else may be left who reports it", lag, reported)
 	}
 	r := m.shown("orders", false)
-	if r.Owner != "dead-1" || r.Written.IsZero() || r.Good.IsZero() || r.Rows != 1 {
+	if r.Owner != "dead-1" || r.Written == nil || r.LagSeconds == nil || r.Rows != 1 {
 		t.Errorf("%+v", r)
 	}
 	pass(time.Minute)
@@ -211,17 +211,17 @@ func TestWhatAnotherInstanceHoldsIsShown(t *testing.T) {
 	m.until(t, "another instance has them", func() bool {
 		return len(m.marks) == 3 && m.ownership["users"].Owner != "" && m.ownership["orders"].Owner != ""
 	})
-	if r := m.shown("orders", false); r.Error != "poll.memory is full" || !r.FailedSince.Equal(since.Time()) {
-		t.Errorf("%+v", r)
-	}
-	if r := m.shown("products", false); r.Error != "a page is bad" || !r.FailedSince.Equal(since.Time()) ||
-		r.Delayed != "" {
-		t.Errorf("%+v", r)
-	}
-	if r := m.shown("users", false); r.Delayed != "a day cannot be closed" ||
-		!r.DelayedSince.Equal(since.Time()) ||
-		r.Error != "" {
-		t.Errorf("%+v", r)
+	for name, want := range map[string]health.State{"orders": health.Blocked, "products": health.Blocked,
+		"users": health.SettlingDelayed} {
+		r := m.shown(name, false)
+		if name == "users" { // or it would be behind by its hour
+			now := schemas.InstantOf(time.Now())
+			r.Good = &now
+			r.Judge()
+		}
+		if r.State != want || r.Why != m.marks[name].Trouble.Why || !r.Since.Equal(since.Time()) {
+			t.Errorf("%s: %s since %s: %s", name, r.State, r.Since, r.Why)
+		}
 	}
 }
 
@@ -240,10 +240,13 @@ func TestATakeoverThatAPersonMustLetThroughIsBlocked(t *testing.T) {
 		{&producer.NeighbourError{}, 1},
 		{nil, 0},
 	} {
-		orders.status.does("waiting to take over again", step.err)
+		orders.turn(nil, "waiting to take over again", step.err)
 		m.setMetrics()
 		if got := testutil.ToFloat64(orders.metrics.Blocked); got != step.blocked {
 			t.Errorf("%v: blocked %v", step.err, got)
+		}
+		if r := m.shown("orders", true); (r.State == health.Blocked) != (step.blocked == 1) {
+			t.Errorf("%v: the page says %s", step.err, r.State)
 		}
 	}
 }
@@ -256,12 +259,12 @@ func TestAResourceThatIsHandedOverIsNotCalledAbandoned(t *testing.T) {
 	m := standby(t, s)
 	s.Join("elsewhere-1", "users") // enables nothing else: orders have no owner, though there is an instance
 	m.until(t, "another instance has users", func() bool { return m.ownership["users"].Owner != "" })
-	if r := m.shown("orders", false); r.Abandoned {
+	if r := m.shown("orders", false); r.State == health.Unowned {
 		t.Errorf("a moment ago: %+v", r)
 	}
 	m.now = func() time.Time { return time.Now().Add(time.Minute) }
 	m.look(t.Context())
-	if r := m.shown("orders", false); !r.Abandoned || r.Owner != "" {
+	if r := m.shown("orders", false); r.State != health.Unowned || r.Owner != "" {
 		t.Errorf("for a minute: %+v", r)
 	}
 }
@@ -278,10 +281,10 @@ func TestWhileAResourceIsTakenOverThePageShowsWhatTheTopicsSay(t *testing.T) {
 	m.until(t, "the watermark and the dead letter are read", func() bool {
 		return len(m.marks) == 1 && len(m.deadLetters["orders"]) == 1
 	})
-	m.owners["orders"].status.does("reading back what was published", nil)
+	m.owners["orders"].turn(nil, "reading back what was published", nil)
 	r := m.shown("orders", true)
-	if r.Rows != 2 || r.DeadLetters != 1 || r.Settled.IsZero() || r.AsOf.IsZero() || r.Good.IsZero() ||
-		r.Doing != "reading back what was published" {
+	if r.Rows != 2 || len(r.DeadLetters) != 1 || r.Settled == nil || r.AsOf == nil ||
+		r.State != health.TakingOver || r.Doing != "reading back what was published" {
 		t.Errorf("%+v", r)
 	}
 	m.setMetrics()
@@ -318,21 +321,6 @@ func TestWhileAResourceIsTakenOverThePageShowsWhatTheTopicsSay(t *testing.T) {
 	}
 }
 
-func TestInstancesThatLackResourcesAreNamed(t *testing.T) {
-	s := stage.New(t)
-	s.Publish("orders", nil, nil, hourOld)
-	s.Join("elsewhere-1", "orders", "order_items", "products", "users", "shipments")
-	s.Join("elsewhere-2", "orders", "users")
-	m := standby(t, s)
-	m.until(t, "both are members", func() bool { return len(m.members) == 2 })
-	var shown status.Snapshot
-	m.addTo(&shown)
-	const wanted = "Instance elsewhere-2 has not enabled order_items, products, shipments,"
-	if len(shown.Notices) != 1 || !strings.HasPrefix(shown.Notices[0], wanted) {
-		t.Errorf("%q", shown.Notices)
-	}
-}
-
 func TestTheReasonsOfDeadLettersAreShownWithoutTheirRows(t *testing.T) {
 	s := stage.New(t)
 	tx := watermark.Transaction{DeadLetters: []watermark.DeadLetter{{Key: "users/7", Source: "rest",
@@ -342,14 +330,11 @@ func TestTheReasonsOfDeadLettersAreShownWithoutTheirRows(t *testing.T) {
 	m.until(t, "the letter is read", func() bool { return len(m.deadLetters["users"]) == 1 })
 	m.setMetrics()
 	r := m.shown("users", false)
-	if r.DeadLetters != 1 || len(r.Letters) != 1 {
+	if len(r.DeadLetters) != 1 {
 		t.Fatalf("%+v", r)
 	}
-	if l := r.Letters[0]; l.Field != "age" || l.Error != "expected an integer" || l.IDs[0] != "7" {
-		t.Errorf("%+v", l)
-	}
-	if l := r.LatestLetters; len(l) != 1 || l[0].ID != "7" || l[0].Field != "age" || l[0].At.IsZero() ||
-		l[0].Error != "expected an integer" {
+	l := r.DeadLetters[0]
+	if l.Field != "age" || l.Error != "expected an integer" || l.IDs[0] != "7" || l.Rows != 1 {
 		t.Errorf("%+v", l)
 	}
 	if got := testutil.ToFloat64(m.owners["users"].metrics.LettersInTopic); got != 1 {

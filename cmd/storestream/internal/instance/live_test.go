@@ -1,0 +1,78 @@
+package instance
+
+import (
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/health"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/poller/rest"
+	"github.com/storestream/storestream/schemas"
+)
+
+func midnight(day string) time.Time {
+	t, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+func TestManyRangesOfDaysAreCutBeforeTheLast(t *testing.T) {
+	const oneDay = 24 * time.Hour
+	var l live
+	for n := range 1000 {
+		at := midnight("2024-01-01").Add(time.Duration(n) * oneDay)
+		l.days = append(l.days, rest.DayRange{From: at, To: at, State: rest.DayState(1 + n%2)})
+	}
+	l.days = append(l.days, rest.DayRange{From: l.days[999].To.Add(oneDay), State: rest.Open})
+	w := watermark.New("users")
+	s := l.settling(&w, config.Resource{Source: config.REST})
+	if n := len(s.Days); n != mostRanges || s.Days[0].From != "2024-01-01" || s.Days[n-1].State != "open" {
+		t.Errorf("%d ranges: %+v", n, s.Days)
+	}
+}
+
+func TestTheOpenPartIsShownBehindSettled(t *testing.T) {
+	at := func(day string) schemas.Instant { return schemas.InstantOf(midnight(day)) }
+	w := watermark.New("orders")
+	w.Settled, w.Floor = at("2026-11-20"), &watermark.Floor{}
+	w.Cursor = &watermark.Cursor{UpdatedAt: at("2026-11-21")}
+	w.Replay = &watermark.Replay{From: at("2026-11-01"), Settled: at("2026-11-22")}
+	c := config.Resource{Source: config.Postgres, Overlap: time.Minute}
+	s := (&live{}).settling(&w, c)
+	if s.Days != nil || !s.ByFloor || s.OverlapSeconds != 60 || *s.Cursor != at("2026-11-21") ||
+		*s.LoadsFrom != at("2026-11-01") || *s.LoadsAt != at("2026-11-21") {
+		t.Errorf("a replay: %+v", s)
+	}
+	first := watermark.New("orders")
+	if s = (&live{}).settling(&first, c); s.LoadsFrom != nil || s.LoadsAt != nil {
+		t.Errorf("a first load that has not begun: %+v", s)
+	}
+	first.Settled = at("2026-11-20")
+	if s = (&live{}).settling(&first, c); s.LoadsFrom != nil || *s.LoadsAt != at("2026-11-20") {
+		t.Errorf("a first load: %+v", s)
+	}
+	first.AsOf = at("2026-11-20")
+	if s = (&live{}).settling(&first, c); s.LoadsAt != nil {
+		t.Errorf("no load: %+v", s)
+	}
+}
+
+func TestARunningInstanceSaysWhichDaysAreOpen(t *testing.T) {
+	s := stage.New(t)
+	s.Serve(nil)
+	c := configOf(t, s, "first")
+	begin(t, c)
+	stage.Eventually(t, "users has one open day, from settled on", func() bool {
+		for _, r := range c.Board.Snapshot().Resources {
+			if r.Name == "users" && r.Settled != nil && len(r.Settling.Days) == 1 {
+				day := r.Settled.Time().Format(time.DateOnly)
+				return r.Settling.Days[0] == health.Days{From: day, State: "open"}
+			}
+		}
+		return false
+	})
+}

@@ -1,0 +1,256 @@
+package instance
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/overview"
+	"github.com/storestream/storestream/cmd/storestream/internal/ownership"
+	"github.com/storestream/storestream/internal/health"
+	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+)
+
+// monitor reads the state of the whole group every few seconds: which instance has which resource, and the
+// watermark of each. Its findings go to the page, and to the metrics of the resources that are not polled
+// here.
+//
+// A resource's lag is reported by the instance that polls it, or polled it last, and by every instance that
+// does not know of another owner. With an owner there is one lag. Without one, each instance computes the
+// same from the watermark. So the maximum over the instances is right in both cases. An instance that cannot
+// ask the group for a minute reports the lag too, as far as it knows. While the brokers are down no instance
+// owns a resource, but the lag must grow. If only this instance is cut off, it reports too much and never too
+// little.
+//
+// An owner that the group names may be long dead (package ownership describes how instances notice). So every
+// instance reports the lag of a stalled resource in its log, metrics and page, even if another one has it.
+type monitor struct {
+	// For the whole process.
+	name    string // of this instance
+	cluster *producer.Cluster
+	owners  map[string]*owner // of the resources that are enabled here
+	watch   *producer.Watch
+	now     func() time.Time
+	began   time.Time
+
+	mu sync.Mutex
+	// As of the last answer of the group.
+	asked     time.Time // zero: it has not answered yet
+	members   []producer.Owner
+	ownership map[string]*ownership.Resource
+	// As of the last look at the topics.
+	looked      time.Time
+	marks       map[string]watermark.Watermark
+	deadLetters map[string][]health.DeadLetters
+	stalled     map[string]bool // resources that the log calls stalled
+	// Of the last try of either.
+	err     error
+	failing time.Time // since when tries have failed; zero: the last one did not
+}
+
+const (
+	// monitorEvery is how often the group is asked.
+	monitorEvery = 5 * time.Second
+	// doubtAfter is how long the group's last answer is believed.
+	doubtAfter = time.Minute
+)
+
+func newMonitor(c Config, owners map[string]*owner) *monitor {
+	m := &monitor{name: c.Name, cluster: c.Cluster, owners: owners, watch: producer.NewWatch(c.Cluster),
+		now: time.Now, began: time.Now(), ownership: map[string]*ownership.Resource{},
+		deadLetters: map[string][]health.DeadLetters{}, stalled: map[string]bool{}}
+	for name := range owners {
+		m.ownership[name] = &ownership.Resource{}
+	}
+	return m
+}
+
+// start monitors until the returned function is called, which waits for the end.
+func (m *monitor) start() (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(monitorEvery)
+		defer ticker.Stop()
+		for ctx.Err() == nil {
+			m.look(ctx)
+			m.setMetrics()
+			select {
+			case <-ctx.Done():
+			case <-ticker.C:
+			}
+		}
+	}()
+	return func() { cancel(); <-ended }
+}
+
+// look asks the group, and reads the topics on from the last look. If it fails, the earlier findings stay.
+func (m *monitor) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 2*monitorEvery)
+	defer cancel()
+	members, err := producer.Owners(ctx, m.cluster)
+	sharing := errors.Is(err, producer.ErrSharing)
+	if sharing { // the group answers, and its last word stands
+		err = nil
+	}
+	read := m.watch.Look(ctx)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now()
+	m.marks = m.watch.Watermarks()
+	m.err = cmp.Or(err, read)
+	switch {
+	case m.err == nil:
+		m.failing = time.Time{}
+	case m.failing.IsZero():
+		m.failing = now
+	}
+	if err == nil && !sharing {
+		slices.SortFunc(members, func(a, b producer.Owner) int { return strings.Compare(a.Instance, b.Instance) })
+		m.asked, m.members = now, members
+		owners := ownership.ByResource(members)
+		for name, o := range m.ownership {
+			o.Note(owners[name], len(members) > 0, now)
+		}
+	}
+	if read == nil {
+		m.looked = now
+	}
+	for name, o := range m.owners {
+		m.deadLetters[name] = overview.DeadLetters(m.watch, name)
+		if read != nil {
+			m.ownership[name].Missed()
+			continue
+		}
+		mark := m.mark(name)
+		m.ownership[name].Wrote(mark.Written, now)
+		o.sources.Dialect().Load(mark.Dialect)
+		stalled := m.isStalled(name)
+		if stalled && !m.stalled[name] {
+			o.log.Warn("stalled: its owner leaves the watermark alone",
+				zap.String("owner", m.ownership[name].Owner), zap.Stringer("written", mark.Written))
+		} else if !stalled && m.stalled[name] {
+			o.log.Info("no longer stalled", zap.String("owner", m.ownership[name].Owner))
+		}
+		m.stalled[name] = stalled
+	}
+}
+
+// mark returns the watermark of a resource as it was when the topics were last read, a new one if there was
+// none. The caller holds m.mu.
+func (m *monitor) mark(name string) watermark.Watermark {
+	if mark, known := m.marks[name]; known {
+		return mark
+	}
+	return watermark.New(name)
+}
+
+// isStalled says whether the owner of the resource leaves its watermark alone. The caller holds m.mu.
+func (m *monitor) isStalled(name string) bool {
+	return m.ownership[name].Silent() > health.StalledAfter(m.owners[name].settings.Interval)
+}
+
+// setMetrics sets the metrics of the resources that are not polled here, and of all resources whether they
+// are stalled.
+func (m *monitor) setMetrics() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	silent := m.now().Sub(m.asked) > doubtAfter
+	if silent && m.now().Sub(m.began) <= doubtAfter {
+		return // just begun
+	}
+	for name, o := range m.owners {
+		stalled, to := m.isStalled(name), o.metrics
+		to.Stalled.Set(metrics.Bool(stalled))
+		now := o.now()
+		if now.poller != nil {
+			continue // which sets the others
+		}
+		mark, known := m.mark(name), !m.looked.IsZero() && m.marks[name].Version > 0
+		if known && mark.Settled != schemas.MinInstant {
+			to.Settled.Set(float64(mark.Settled) / 1e6)
+		}
+		if swept := mark.SweptSince(); swept != schemas.MinInstant {
+			to.Swept.Set(float64(swept) / 1e6)
+		}
+		to.FirstLoad.Set(metrics.Bool(known && mark.AsOf == schemas.MinInstant))
+		to.SweepLeft.Set(metrics.Bool(mark.SweepLeft()))
+		to.SetSweepFound(mark.SweepFound()) // zeros if the watermark is unknown
+		to.LettersInTopic.Set(float64((&health.Resource{DeadLetters: m.deadLetters[name]}).Letters()))
+		to.SettlingDelayed.Set(0)
+		to.Blocked.Set(metrics.Bool(needsAPerson(now.err)))
+		to.DedupBytes.Set(0)
+		asOf := mark.KnownAsOf(schemas.InstantOf(m.now()))
+		switch owner := m.ownership[name].Owner; {
+		case !silent && !stalled && owner != "" && owner != m.name:
+			to.Lag.Forget()
+		case asOf != schemas.MinInstant && asOf.Time().After(to.Lag.Start()):
+			to.Lag.Since(asOf.Time())
+		default:
+			to.Lag.Begin(m.began)
+		}
+	}
+}
+
+// resource returns the facts of a resource: by the topics and the group, and by the poller if it is polled
+// here. owned is set if the group has given it to this instance. paused is set while the service has asked
+// for a pause.
+func (m *monitor) resource(name string, owned, paused bool) health.Resource {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o, group, mark := m.owners[name], m.ownership[name], m.mark(name)
+	l := o.now()
+	if l.poller != nil {
+		l.status = l.poller.Status()
+		mark = l.status.Watermark
+	}
+	now := schemas.Instant(0) // until the first look
+	if !m.looked.IsZero() {
+		now = schemas.InstantOf(m.looked)
+	}
+	r := overview.New(mark, o.settings, now)
+	r.DeadLetters, r.Owned = m.deadLetters[name], owned
+	r.Silent, r.Between = group.Silent(), group.Between()
+	r.Abandoned = !owned && m.failing.IsZero() && group.Abandoned
+	switch {
+	case owned:
+		r.Owner = m.name
+	case group.Owner != m.name: // else it is about to be ours, or no longer is
+		r.Owner = group.Owner
+	}
+	if l.poller != nil || owned {
+		l.addTo(&r, paused)
+	}
+	r.Settling = l.settling(&mark, o.settings)
+	return r
+}
+
+// addTo adds the state of the group to this instance's own.
+func (m *monitor) addTo(s *status.Snapshot) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, member := range m.members {
+		s.Members = append(s.Members,
+			status.Member{Instance: member.Instance, Enabled: member.Resources, Owned: member.Owned})
+	}
+	if m.failing.IsZero() || m.now().Sub(m.failing) < monitorEvery || s.Waiting != "" {
+		return
+	}
+	if slices.ContainsFunc(s.Resources, func(r health.Resource) bool { return r.Owned }) {
+		s.Notices = append(s.Notices,
+			"What other instances do is not known for certain now: "+status.FirstLine(m.err))
+		return
+	}
+	s.Waiting = "kafka: " + status.FirstLine(m.err) // a member that lost its group joins again by itself
+}

@@ -1,0 +1,64 @@
+package health
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/storestream/storestream/internal/watermark"
+)
+
+// Reason is a reason for which a resource is blocked, settling is delayed, or a row is deferred.
+type Reason struct {
+	Code  string
+	State State // Blocked, SettlingDelayed or Deferred
+	// Says are words of the text that storestream gives as the reason, and that no other reason has. "..."
+	// stands for what differs from case to case.
+	Says string
+	// Means explains the reason, "" if its text does.
+	Means string
+	// Remedy is what to do.
+	Remedy string
+	// See is the heading of docs/operations.md that says more, or "".
+	See string
+}
+
+// ReasonOf returns the reason for a text that storestream gave while a resource was in this state, or nil if
+// it is none of Reasons. A deferred row delays settling. A text may wrap another reason's ("2026-11-20 cannot
+// be closed: ..."), so the wrapped ones come first in Reasons.
+func ReasonOf(state State, text string) *Reason {
+	i := slices.IndexFunc(Reasons, func(r Reason) bool {
+		return (r.State == Blocked) == (state == Blocked) && r.in(text)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &Reasons[i]
+}
+
+// in reports whether text has the words of r.
+func (r *Reason) in(text string) bool {
+	for part := range strings.SplitSeq(r.Says, "...") {
+		_, rest, found := strings.Cut(text, strings.TrimSpace(part))
+		if !found {
+			return false
+		}
+		text = rest
+	}
+	return true
+}
+
+// remedyOf returns what to do about t, or "" if that is not known.
+func remedyOf(t *watermark.Trouble) string {
+	state := SettlingDelayed
+	if t.Blocked() {
+		state = Blocked
+	}
+	reason := ReasonOf(state, t.Why)
+	if t.Failing || reason == nil {
+		return ""
+	}
+	if reason.See == "" {
+		return reason.Remedy
+	}
+	return reason.Remedy + ` (docs/operations.md, "` + reason.See + `")`
+}

@@ -1,0 +1,193 @@
+package health
+
+// Reasons are all reasons for which a resource is blocked, settling is delayed, or a row is deferred. A test
+// holds the texts in the code to them.
+var Reasons = []Reason{
+	// A limit of storestream.
+	{Code: "memory_full", State: Blocked, Says: "poll.memory is full",
+		Means: "more rows changed since settled than the resource may remember. Nothing is lost or repeated. A " +
+			"first load over REST needs 2MiB, and each open day 24 bytes a row",
+		Remedy: "end what delays settling, which the text names, and it goes on by itself; or set poll.memory to " +
+			"the size that the text names, and restart"},
+	{Code: "memory_too_small", State: Blocked, Says: "poll.memory is too small to go on",
+		Means: "the same at a takeover: it cannot tell whether the rows that it failed to restore were published",
+		Remedy: "set poll.memory to the size that the text names, and restart. It goes on by itself if settled " +
+			"can move through rows that it does know"},
+
+	// The rows or the fields of the source.
+	{Code: "all_rows_unfit", State: Blocked, Says: "bigger is wrong than those rows",
+		Means: "every row that was read together breaks the contract. They are left out and the others go on; " +
+			"nothing is settled past them",
+		Remedy: "correct at the service the field that the text names, and it goes on by itself; or, if the " +
+			"schema is too narrow, change it (schemas.dir) and restart", See: "Changing a schema"},
+	{Code: "first_row_unfit", State: Blocked, Says: "that came breaks the contract in",
+		Means:  "`check` read a row that cannot be published",
+		Remedy: "correct the row at the service, or the schema", See: "Dead letters"},
+	{Code: "column_gone", State: Blocked, Says: "has no column",
+		Means: "a column was renamed or dropped, or the table was replaced by one without it. Nothing is " +
+			"published, so that null does not replace good values",
+		Remedy: "put the column back under its name, and it goes on by itself within a minute: `ALTER TABLE " +
+			"orders RENAME COLUMN NEW TO OLD`. If it is gone for good, take the field out of the schema " +
+			"(schemas.dir) and restart", See: "Changing a schema"},
+	{Code: "fields_lost", State: Blocked, Says: "the service's rows have lost",
+		Means: "a field that every row had is in no row any more. Nothing is published, so that null does not " +
+			"replace good values",
+		Remedy: "ask the service's owner to put the field back: it goes on by itself. If it is gone for good, " +
+			"take it out of the schema (schemas.dir) and restart", See: "Changing a schema"},
+	{Code: "column_type", State: Blocked, Says: "is of type OID",
+		Means:  "storestream does not read a column of this type as this field",
+		Remedy: "put the column's type back, or let the table's name lead to a view that casts it"},
+	{Code: "encoding", State: Blocked, Says: "cannot be converted from the encoding",
+		Means: "a text has a character that UTF-8 does not have, or bytes that are none in the database's " +
+			"encoding. The server refuses to send the rows around it too",
+		Remedy: "correct the text where it is: `SELECT id, convert_to(status, 'UTF8') FROM orders` fails if one " +
+			"is wrong; try each column, and halve by `WHERE id BETWEEN`"},
+
+	// The table.
+	{Code: "other_table", State: Blocked, Says: "leads to another table",
+		Means: "the table's name leads to a relation in another schema, or of another kind, which is not read",
+		Remedy: "look at the search_path of role and database (`\\drds` in psql). If the earlier relation is " +
+			"right, put it back, or set search_path in postgres.dsn. If the new one is right, confirm it by a reset",
+		See: "A database that is restored, promoted or replicated"},
+	{Code: "foreign_rows", State: Blocked, Says: "Rows would be missed",
+		Means: "the table leads to a foreign table or a materialized view. This server's clock and transactions " +
+			"do not tell what appears there, so nothing is read",
+		Remedy: "let postgres.dsn lead to the server that has the rows, or the name to a plain view of its " +
+			"tables; or set source: rest and restart. Then run `storestream sweep`: earlier rows may be missing"},
+	{Code: "setting_missing", State: Blocked, Says: "asks for the setting",
+		Means: "a view or policy of the table goes by a setting that the role has no value for. Another client " +
+			"of the pooler may change it, and the view then shows other rows. Nothing is read",
+		Remedy: "give the role a value: `ALTER ROLE student_ro SET app.tenant = '...'` (not empty). Then let the " +
+			"pooler open its connections anew (`RECONNECT` in PgBouncer's console)"},
+	{Code: "no_table", State: Blocked, Says: "has no table",
+		Remedy: "correct postgres.dsn, or set source: rest and restart"},
+
+	// The way to the database.
+	{Code: "no_database", State: Blocked, Says: "has no database", Remedy: "correct postgres.dsn"},
+	{Code: "login_refused", State: Blocked, Says: "refuses the login of role",
+		Remedy: "correct user and password in postgres.dsn"},
+	{Code: "no_right", State: Blocked, Says: "may not read", Remedy: "run the GRANT that the text names"},
+	{Code: "pooler_parameters", State: Blocked, Says: "it takes no startup parameters of its own",
+		Remedy: "take the parameters that the text names out of postgres.dsn"},
+	{Code: "pooler_refuses", State: Blocked, Says: "the pooler at ... refuses the connection",
+		Means: "the pooler's own sentence follows",
+		Remedy: "correct user, password or database in postgres.dsn; or, if the pooler is full, raise its " +
+			"max_client_conn, or run fewer instances"},
+
+	// The REST service.
+	{Code: "api_key", State: Blocked, Says: "the service does not accept store.api_key",
+		Means: "a key that you set is never replaced by itself",
+		Remedy: "set store.api_key to a valid key and restart (a key in a file needs no restart), or to \"\", " +
+			"and one is fetched"},
+	{Code: "no_api_key", State: Blocked, Says: "no API key could be fetched",
+		Remedy: "ask the service's owner"},
+	{Code: "redirect", State: Blocked, Says: "the service redirects to",
+		Means: "requests are sent on to another host, or round in a circle. They are not followed, because the " +
+			"API key would go with them",
+		Remedy: "if the service lives there now, set store.base_url and restart; otherwise ask what stands " +
+			"before the service"},
+	{Code: "answer_too_long", State: Blocked, Says: "the answer is longer than",
+		Means:  "the service does not end its answers, or its rows are far too large",
+		Remedy: "ask the service's owner. It is tried again by itself"},
+	{Code: "answer_too_many", State: Blocked, Says: "the answer has more than",
+		Means:  "the service sends more rows than a page may have",
+		Remedy: "ask the service's owner. It is tried again by itself"},
+	{Code: "request_refused", State: Blocked, Says: "asking for ... answered",
+		Means: "the service refuses what its description allows. 403 and the like were tried several times, in " +
+			"case they refuse for the rate",
+		Remedy: "ask the service's owner"},
+
+	// Settling: PostgreSQL.
+	{Code: "open_transaction", State: SettlingDelayed, Says: "is open since",
+		Means: "somebody left a transaction open in the server, in whichever of its databases. `before` and a " +
+			"time: this instance was started then, and found it open",
+		Remedy: "tell its owner: `SELECT pid, datname, usename, xact_start, query FROM pg_stat_activity WHERE " +
+			"xact_start < now() - interval '10 min' ORDER BY xact_start`. `SELECT pg_terminate_backend(PID)` ends " +
+			"it and undoes its writes (as its role, pg_signal_backend or superuser). A prepared one: `SELECT gid, " +
+			"database, owner, prepared FROM pg_prepared_xacts`, and in that database `ROLLBACK PREPARED 'GID'` or " +
+			"`COMMIT PREPARED 'GID'`"},
+	{Code: "clock_forward", State: SettlingDelayed, Says: "clock was set forward",
+		Means:  "the database's clock jumped: transactions that stamped before may write yet",
+		Remedy: "nothing: it is over after an overlap"},
+	{Code: "standby_silent", State: SettlingDelayed,
+		Says:   "a standby that has replayed no transaction since it started",
+		Means:  "the transactions that it replays are its clock",
+		Remedy: "nothing: it passes with the first transaction on the primary"},
+
+	// Settling: REST. What follows "2026-11-20 cannot be closed:" or "could not be read completely:".
+	{Code: "order_changes", State: SettlingDelayed, Says: "never showed them all",
+		Means: "the order changes between requests, and nothing says how many rows there are",
+		Remedy: "nothing; if it stays for days, `storestream sweep users`, and ask the service's owner for an " +
+			"order that holds, or a count"},
+	{Code: "endless_pages", State: SettlingDelayed, Says: "the service says for ever that more pages follow",
+		Means: "`has_more` is true also behind the last row, and `meta.count` does not show how many rows there " +
+			"are, or may not by `store.dialect.count`. Rows are published as they are met, some late by up to an " +
+			"hour. *No sweep*",
+		Remedy: "ask the service's owner: one of the two has to be right. If its count is, set " +
+			"store.dialect.count to auto and restart"},
+	{Code: "count_exceeds_rows", State: SettlingDelayed, Says: "and says that nothing follows page",
+		Means: "the service counts more rows than it shows: it may cut its listings short. Smaller windows were " +
+			"tried. *No sweep*",
+		Remedy: "ask the service's owner for the rest of the rows. If its count is an estimate, set " +
+			"store.dialect.count to estimate and restart"},
+	{Code: "last_page_full", State: SettlingDelayed, Says: "at any page size",
+		Means:  "the service may show no more than so many pages. *No sweep*",
+		Remedy: "ask the service's owner"},
+	{Code: "pages_refused", State: SettlingDelayed, Says: "and has none after",
+		Means:  "it says that more pages follow, and has none. *No sweep*",
+		Remedy: "ask the service's owner"},
+	{Code: "too_many_pages", State: SettlingDelayed, Says: "it has more pages than one pass reads",
+		Means: "one day has more rows than a pass reads (50 million at 1,000 a page), or the service grants few " +
+			"rows a page",
+		Remedy: "let the service grant 1,000 rows a page, or set source: postgres and restart"},
+	{Code: "too_many_parts", State: SettlingDelayed, Says: "it falls into too many parts",
+		Means:  "the same",
+		Remedy: "let the service grant 1,000 rows a page, or set source: postgres and restart"},
+	{Code: "unfiltered", State: SettlingDelayed, Says: "as if it did not filter by updated_at",
+		Means:  "rows come that were not asked for, so no answer shows that a day was read whole",
+		Remedy: "ask the service's owner. `storestream sweep users` compares meanwhile: it asks by created_at"},
+	{Code: "cached", State: SettlingDelayed, Says: "answers are out of a cache",
+		Means: "a proxy gives old answers, though every request asks for fresh ones (`Cache-Control: no-cache`). " +
+			"Nothing is settled, the lag grows, and rows of answers older than the overlap are not published. *No " +
+			"sweep*",
+		Remedy: "have the proxy let requests with no-cache through, or lead around it (store.base_url) " +
+			"and restart"},
+	{Code: "clocks_differ", State: SettlingDelayed, Says: "by its own Date",
+		Means: "an answer about a day that is over says that it was made before its end: the service's servers " +
+			"have clocks that differ, or a cache hides `Age`. *No sweep*",
+		Remedy: "set the servers' clocks"},
+	{Code: "rows_moved", State: SettlingDelayed,
+		Says: "rows moved while it was looked for how the service reads to_ dates",
+		Means: "before a set that is too large is cut by created_at, a row has to show whether the days of such " +
+			"a filter are whole, and that row changed meanwhile",
+		Remedy: "nothing: the next poll tries again"},
+	{Code: "read_once", State: SettlingDelayed, Says: "it takes several pages and was read once",
+		Means: "one pass over today's pages does not show that it met all, and several could not either. For " +
+			"half a minute, or three times as long as they took, each poll reads them once",
+		Remedy: "nothing: it then tries several passes again. If that never ends, ask the service's owner for an " +
+			"order that holds, or a count"},
+	{Code: "unfit_page", State: SettlingDelayed, Says: "no row of a page can be published",
+		Means:  "every row of a page breaks the contract: the resource is blocked for them, too",
+		Remedy: "correct at the service the field that the block names"},
+	{Code: "day_not_closed", State: SettlingDelayed, Says: "cannot be closed",
+		Means: "the service's answers do not show that all rows of that day were read. Later days go on. It is " +
+			"tried again after 30 s and then at longer intervals, up to an hour",
+		Remedy: "see the rest of the text"},
+	{Code: "open_window_not_read", State: SettlingDelayed, Says: "could not be read completely",
+		Means:  "this pass could not show that it met all of today's rows, so some may be late",
+		Remedy: "nothing: the next poll tries again"},
+
+	// Rows.
+	{Code: "letters_full", State: SettlingDelayed, Says: "as many as may have dead letters",
+		Means: "more than 100,000 rows of the resource cannot be published. The rest of them waits without a " +
+			"letter; rows that can be published are published",
+		Remedy: "correct the rows at the service, then `storestream sweep orders`", See: "Dead letters"},
+	{Code: "too_many_deferred", State: Deferred, Says: "came back older than ... and after that ... more",
+		Means:  "as the next one, of more than 10,000 rows at once",
+		Remedy: "nothing: they are looked at again after the overlap, the first ones first"},
+	{Code: "older_version", State: Deferred, Says: "came back older than",
+		Means: "rows show an older updated_at than was published, or the same with other content: transactions " +
+			"that committed in the other order, two changes within a second, a replica that lags, a correction",
+		Remedy: "nothing: they are looked at again after the overlap, from the time that the text names. A " +
+			"restart or another owner meets them anew, so that time moves then"},
+}

@@ -1,0 +1,302 @@
+// Package health answers one question for all readers: is this resource well?
+//
+//	facts (watermark, group, live poller, settings, time) ──> Judge ──> state, why, since, remedy
+//
+// The status page, /status.json, /readyz, `watermark list`, --wait, `run --once` and `check` render the
+// answer and decide nothing. An instance judges the resources that it polls by what it knows itself, and all
+// others, like the command line, by the watermark in Kafka.
+//
+// The reasons for which a resource is blocked, settling is delayed, or a row is deferred are one list:
+// Reasons. The tables of docs/reference.md and docs/operations.md are written from it.
+package health
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/storestream/storestream/internal/terminal"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
+
+// Resource is all that is known of one resource: the record that /status.json and `watermark list` print.
+// Pointers are nil if a fact is not known.
+type Resource struct {
+	Name   string `json:"resource"`
+	Source string `json:"source"` // postgres or rest
+	// IntervalSeconds is the time from the start of one poll to that of the next, if the first does not take
+	// longer.
+	IntervalSeconds float64 `json:"interval_seconds"`
+
+	// Judge sets these. Why is "" if there is nothing to say. Since is when State began, if known. Remedy says
+	// what to do, if that is known. LagSeconds is Now minus Good.
+	State      State     `json:"state"`
+	UpToDate   bool      `json:"up_to_date"`
+	Why        string    `json:"why,omitzero"`
+	Since      time.Time `json:"since,omitzero"`
+	Remedy     string    `json:"remedy,omitzero"`
+	LagSeconds *float64  `json:"lag_seconds"`
+
+	// Owner is the instance that has it, according to the group; "" if none has, or that is not known. Owned is
+	// set if it is the instance that answers.
+	Owner string `json:"owner"`
+	Owned bool   `json:"owned,omitzero"`
+
+	// These are the watermark's (New).
+	Settled   *schemas.Instant    `json:"settled"`
+	AsOf      *schemas.Instant    `json:"as_of"`
+	Rows      int64               `json:"rows"`
+	Instance  string              `json:"instance"`
+	Group     string              `json:"group"`
+	Written   *schemas.Instant    `json:"written"`
+	Replay    *watermark.Replay   `json:"replay,omitempty"`
+	Replayed  *watermark.Replayed `json:"replayed,omitempty"`
+	Sweep     *watermark.Sweep    `json:"sweep,omitempty"`
+	Erase     []watermark.Erase   `json:"erase,omitempty"`
+	LastSweep *schemas.Instant    `json:"last_sweep"`
+	Swept     *watermark.Swept    `json:"swept,omitempty"`
+	Policies  watermark.Policies  `json:"privacy,omitempty"`
+	// Pending are requests that no owner has accepted yet. Only the command line reads them.
+	Pending []watermark.Request `json:"pending,omitempty"`
+	// DeadLetters are the rows that cannot be published, by reason.
+	DeadLetters []DeadLetters `json:"dead_letters"`
+
+	// The rest is known of the instance that answers. Doing is its current activity, for people: "polling",
+	// "closing 2026-11-20".
+	Doing      string    `json:"doing,omitzero"`
+	DoingSince time.Time `json:"doing_since,omitzero"`
+	// Passes counts the complete passes since it took the resource over.
+	Passes int `json:"passes,omitzero"`
+	// Published counts the rows that it has published since it started, RowsPerSecond is their rate over the
+	// last ten seconds.
+	Published     int64   `json:"published,omitzero"`
+	RowsPerSecond float64 `json:"rows_per_second,omitzero"`
+	// Requests counts its requests to the service by status code; "0" is no answer.
+	Requests          map[string]int64 `json:"requests,omitempty"`
+	RequestsPerSecond float64          `json:"requests_per_second,omitzero"`
+	// UnknownFields are fields of the service that the schema does not know. They are not published.
+	UnknownFields []string `json:"unknown_fields,omitempty"`
+	// Sweeping is what the sweep in hand does.
+	Sweeping *Sweeping `json:"sweeping,omitempty"`
+	// Settling is the open part behind settled.
+	Settling   *Settling `json:"settling,omitempty"`
+	DedupBytes int       `json:"dedup_bytes,omitzero"` // memory of dedup
+
+	// The facts by which Judge decides. Mark is the watermark: a new one if there is none, or if it cannot be
+	// read (Unreadable has the reason).
+	Mark       watermark.Watermark `json:"-"`
+	Unreadable error               `json:"-"`
+	// Trouble is the watermark's, or of its own if the instance that answers has the resource.
+	Trouble *watermark.Trouble `json:"-"`
+	// Good is when the last pass began that met every change before it.
+	Good *schemas.Instant `json:"-"`
+	// Enabled is set if this configuration polls it.
+	Enabled bool `json:"-"`
+	// Polling is set if the instance that answers polls it, and has taken it over.
+	Polling bool `json:"-"`
+	// Without an Owner, Between is set while the group hands it over, and Abandoned if no instance has it. If
+	// neither is set, the group has not said.
+	Between   bool `json:"-"`
+	Abandoned bool `json:"-"`
+	// Silent is how long the owner has left the watermark alone.
+	Silent time.Duration `json:"-"`
+	// Now is the time of the facts.
+	Now schemas.Instant `json:"-"`
+}
+
+// DeadLetters are rows of one resource that cannot be published, for one reason. They are named by id: their
+// content is in the topic alone.
+type DeadLetters struct {
+	Field string `json:"field,omitzero"` // "" for the row as a whole
+	Error string `json:"error"`          // never holds a value
+	Rows  int    `json:"rows"`
+	// IDs are a few of the rows, the newest first: an id, or 16 hash digits for a row without a usable one.
+	IDs    []string  `json:"ids"`
+	Latest time.Time `json:"latest"`
+}
+
+// Sweeping is the activity of a sweep in hand, or of one that failed and is tried again.
+type Sweeping struct {
+	Doing string    `json:"doing,omitzero"` // "" while it waits
+	Since time.Time `json:"since,omitzero"`
+	Rows  int       `json:"rows"` // of the source that it has read, of about Of
+	Of    int       `json:"of"`
+	// Error is the error of the last try. Next is when it tries again.
+	Error string    `json:"error,omitzero"`
+	Next  time.Time `json:"next,omitzero"`
+}
+
+// New returns the resource by its watermark. The caller adds the other facts, and calls Judge.
+func New(mark watermark.Watermark, now schemas.Instant) Resource {
+	return Resource{Name: mark.Resource, Settled: Known(mark.Settled), AsOf: Known(mark.AsOf), Rows: mark.Rows,
+		Instance: mark.Instance, Group: mark.Group, Written: Known(mark.Written), Replay: mark.Replay,
+		Replayed: mark.Replayed, Sweep: mark.Sweep, Erase: mark.Erase, LastSweep: Known(mark.LastSweep),
+		Swept: mark.Swept, Policies: mark.Policies, DeadLetters: []DeadLetters{},
+		Mark: mark, Trouble: mark.Trouble, Good: Known(mark.AsOf), Now: now}
+}
+
+// Known returns i, or nil if it is MinInstant.
+func Known(i schemas.Instant) *schemas.Instant {
+	if i == schemas.MinInstant {
+		return nil
+	}
+	return &i
+}
+
+// aheadAtMost is how far another instance's clock may be ahead of this one's before its times say nothing.
+const aheadAtMost = time.Minute
+
+// behindAfter is the lag from which a resource is behind: three polls, and the ten seconds for which an idle
+// owner writes no watermark.
+func (r *Resource) behindAfter() time.Duration { return 10*time.Second + 3*r.interval() }
+
+// StalledAfter is how long the owner of a resource that is polled at this interval may leave its watermark
+// alone. A statement that gets no answer is given up after 75 seconds, and tried again within 30.
+func StalledAfter(interval time.Duration) time.Duration { return max(2*time.Minute, 3*interval) }
+
+// HandoverPatience is how long a handover may take. A group waits ten seconds for a member that does not
+// answer, after six for one that died.
+const HandoverPatience = 30 * time.Second
+
+func (r *Resource) interval() time.Duration {
+	return time.Duration(r.IntervalSeconds * float64(time.Second))
+}
+
+// Lag is how long ago the last pass began that met every change before it; 0 if none is known.
+func (r *Resource) Lag() time.Duration {
+	if r.Good == nil {
+		return 0
+	}
+	return max(0, r.Now.Sub(*r.Good))
+}
+
+// Letters is how many rows cannot be published.
+func (r *Resource) Letters() (rows int) {
+	for _, l := range r.DeadLetters {
+		rows += l.Rows
+	}
+	return rows
+}
+
+// Ready reports whether the instance that answers has done its part: a resource that it owns has completed a
+// pass.
+func (r *Resource) Ready() bool { return !r.Owned || r.Passes > 0 }
+
+// Judge decides by the facts how the resource is. The worst state counts. A Trouble is the reason of all
+// states that its owner is in, because it says why the first load or the replay does not end, too.
+func (r *Resource) Judge() {
+	r.LagSeconds = nil
+	if r.Good != nil {
+		seconds := r.Lag().Seconds()
+		r.LagSeconds = &seconds
+	}
+	t, late := r.Trouble, r.late()
+	r.Why, r.Since, r.Remedy = late, time.Time{}, ""
+	if t != nil {
+		r.Why, r.Since, r.Remedy = t.Why, t.Since.Time(), remedyOf(t)
+	}
+	switch {
+	case r.Unreadable != nil:
+		r.State, r.Why, r.Since, r.Remedy = Unreadable, r.Unreadable.Error(), time.Time{}, ""
+	case !r.Owned && r.Owner == "" && r.Abandoned:
+		r.State, r.Since = Unowned, time.Time{}
+		r.Remedy = "start an instance (`storestream run`), or enable the resource in all of them"
+		if r.Why = "nothing is published yet, and no instance polls it"; r.Written != nil {
+			r.Why = "no instance polls it, since " + terminal.Duration(r.Lag())
+		}
+	case !r.Owned && r.Owner == "" && !r.Between:
+		r.State, r.Since, r.Remedy = Unknown, time.Time{}, ""
+		r.Why = "the group has not said yet which instance has it"
+	case !r.Owned && r.Silent > StalledAfter(r.interval()):
+		r.stalled()
+	case t != nil && t.Failing:
+		r.State = Failing
+	case t.Blocked():
+		r.State = Blocked
+	case r.Owned && !r.Polling:
+		r.State = TakingOver
+	case r.Good == nil:
+		r.State = FirstLoad
+	case r.Replay != nil:
+		r.State = Replaying
+	case r.Owned && r.Passes == 0:
+		r.State = TakingOver
+	case late != "":
+		r.State = Behind
+	case t != nil:
+		r.State = SettlingDelayed
+	default:
+		r.State = Following
+	}
+	switch r.State {
+	case Following, SettlingDelayed:
+		r.UpToDate = true
+	case Replaying, TakingOver:
+		r.UpToDate = late == ""
+	default:
+		r.UpToDate = !r.Enabled && r.Unreadable == nil
+	}
+	if t.SettlingDelayed() && late != "" && r.Why == t.Why {
+		r.Why = late + ": " + t.Why
+	}
+}
+
+// Refuse notes, after Judge, that no instance can take the resource over, as far as `check` can tell. why
+// says why, and what to do. Then the resource is blocked.
+func (r *Resource) Refuse(why string) {
+	if r.Why != "" {
+		r.Why += "; "
+	}
+	r.State, r.UpToDate, r.Remedy = Blocked, false, ""
+	r.Why += "no instance with this configuration can take it over: " + why
+}
+
+// late says why the resource is not up to date although it publishes, "" if it is.
+func (r *Resource) late() string {
+	if r.Good == nil {
+		return "the first load is not finished"
+	}
+	switch ahead := r.Good.Sub(r.Now); {
+	case ahead > aheadAtMost:
+		return "the last complete pass began " + terminal.Duration(ahead) + " from now: this machine's clock is " +
+			"behind, or the owner's ahead, and the lag is not known"
+	case r.Lag() > r.behindAfter():
+		return "the last complete pass began " + terminal.Duration(r.Lag()) + " ago"
+	}
+	return ""
+}
+
+// stalled names the owner that does nothing, and repeats its last words.
+func (r *Resource) stalled() {
+	reads := "service"
+	if r.Source == "postgres" {
+		reads = "database"
+	}
+	r.State, r.Since = Stalled, r.Now.Add(-r.Silent).Time()
+	r.Why = r.Owner + " has it, according to the consumer group, and "
+	if r.Written == nil {
+		r.Why += "has written no watermark"
+	} else {
+		r.Why += "has not written its watermark for " + terminal.Duration(r.Silent)
+	}
+	if r.Why += ": it is dead, hangs or fails"; r.Trouble != nil {
+		r.Why += ". It said last: " + r.Trouble.Why
+	}
+	r.Remedy = "`storestream check` tries kafka, registry and " + reads + "; its log says the rest"
+}
+
+// Text says how the resource is: for how long, and why.
+func (r *Resource) Text() string {
+	age := terminal.Duration(max(0, r.Now.Sub(schemas.InstantOf(r.Since))))
+	switch {
+	case r.State == Failing:
+		return fmt.Sprintf("failing for %s: %s", age, r.Why)
+	case r.State == Blocked && r.Trouble.Blocked() && r.Trouble.Publishes:
+		return fmt.Sprintf("blocked for %s, other rows go on: %s", age, r.Why)
+	case r.State == Blocked && r.Trouble.Blocked():
+		return fmt.Sprintf("blocked for %s, nothing is published: %s", age, r.Why)
+	case r.State == SettlingDelayed:
+		return fmt.Sprintf("settling is delayed for %s, and rows go on: %s", age, r.Why)
+	}
+	return r.Why
+}

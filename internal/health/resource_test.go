@@ -1,0 +1,173 @@
+package health
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
+
+var now = schemas.InstantOf(time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC))
+
+// at is a resource of which another instance completed a pass so long ago, and has just said so.
+func at(ago time.Duration) Resource {
+	mark := watermark.New("orders")
+	mark.AsOf, mark.Written, mark.Settled = now.Add(-ago), now, now.Add(-ago-time.Minute)
+	r := New(mark, now)
+	r.Owner, r.Source, r.IntervalSeconds, r.Enabled = "a", "rest", 30, true
+	return r
+}
+
+func (r Resource) with(change func(*Resource)) Resource {
+	change(&r)
+	return r
+}
+
+// polled is one that the instance that answers polls.
+func polled(change func(*Resource)) Resource {
+	r := at(2 * time.Second)
+	r.Owned, r.Polling, r.Passes = true, true, 7
+	return r.with(change)
+}
+
+func trouble(t watermark.Trouble) func(*Resource) {
+	t.Why, t.Since = "so it is", now.Add(-time.Minute)
+	return func(r *Resource) { r.Trouble = &t }
+}
+
+func nothing(*Resource) {}
+
+func TestAResourceIsJudgedByTheWorstThatIsKnownOfIt(t *testing.T) {
+	never := New(watermark.New("orders"), now).with(func(r *Resource) { r.Enabled = true })
+	delayed := trouble(watermark.Trouble{Publishes: true})
+	for name, test := range map[string]struct {
+		r        Resource
+		state    State
+		upToDate bool
+		text     string
+	}{
+		// By the watermark.
+		"fresh":                  {at(3 * time.Second), Following, true, ""},
+		"within three intervals": {at(90 * time.Second), Following, true, ""},
+		"old":                    {at(time.Hour), Behind, false, "the last complete pass began 1h0m ago"},
+		"left": {at(10 * time.Minute).with(func(r *Resource) { r.Owner, r.Abandoned = "", true }), Unowned, false,
+			"no instance polls it, since 10m0s"},
+		"handed over": {at(12 * time.Second).with(func(r *Resource) { r.Owner, r.Between = "", true }), Following,
+			true, ""},
+		"the group has not answered": {at(0).with(func(r *Resource) { r.Owner = "" }), Unknown, false,
+			"the group has not said yet which instance has it"},
+		"the owner does not write": {at(time.Hour).with(func(r *Resource) { r.Silent = 5 * time.Minute }), Stalled,
+			false, "a has it, according to the consumer group, and has not written its watermark for 5m0s: it is " +
+				"dead, hangs or fails"},
+		"and failed before": {at(time.Hour).with(trouble(watermark.Trouble{Failing: true})).with(
+			func(r *Resource) { r.Silent = 5 * time.Minute }), Stalled, false, "a has it, according to the consumer " +
+			"group, and has not written its watermark for 5m0s: it is dead, hangs or fails. It said last: so it is"},
+		"a clock is wrong": {at(-time.Hour), Behind, false, "the last complete pass began 1h0m from now: this " +
+			"machine's clock is behind, or the owner's ahead, and the lag is not known"},
+		"blocked": {at(time.Second).with(trouble(watermark.Trouble{})), Blocked, false,
+			"blocked for 1m0s, nothing is published: so it is"},
+		"blocked for some rows": {at(time.Second).with(trouble(watermark.Trouble{Publishes: true,
+			LeavesOut: true})), Blocked, false, "blocked for 1m0s, other rows go on: so it is"},
+		"failing": {at(time.Second).with(trouble(watermark.Trouble{Failing: true})), Failing, false,
+			"failing for 1m0s: so it is"},
+		"settling is delayed": {at(time.Second).with(delayed), SettlingDelayed, true,
+			"settling is delayed for 1m0s, and rows go on: so it is"},
+		"delayed, and behind": {at(time.Hour).with(delayed), Behind, false,
+			"the last complete pass began 1h0m ago: so it is"},
+		"another program wrote its watermark": {never.with(func(r *Resource) {
+			r.Unreadable, r.Enabled = errors.New("garbage"), false
+		}), Unreadable, false, "garbage"},
+		"nothing ever ran": {never.with(func(r *Resource) { r.Abandoned = true }), Unowned, false,
+			"nothing is published yet, and no instance polls it"},
+		"the first load": {never.with(func(r *Resource) { r.Owner = "a" }), FirstLoad, false,
+			"the first load is not finished"},
+		"the first load, delayed": {never.with(func(r *Resource) { r.Owner = "a" }).with(delayed), FirstLoad, false,
+			"the first load is not finished: so it is"},
+		"replayed": {at(time.Second).with(func(r *Resource) { r.Replay = &watermark.Replay{} }), Replaying, true,
+			""},
+		"not polled by this configuration": {at(time.Hour).with(func(r *Resource) { r.Enabled = false }), Behind,
+			true, "the last complete pass began 1h0m ago"},
+
+		// By the instance that polls it.
+		"polled":             {polled(nothing), Following, true, ""},
+		"polled, and silent": {polled(func(r *Resource) { r.Silent = time.Hour }), Following, true, ""},
+		"polled, and failing": {polled(trouble(watermark.Trouble{Failing: true})), Failing, false,
+			"failing for 1m0s: so it is"},
+		"taken over": {polled(func(r *Resource) { r.Polling = false }), TakingOver, true, ""},
+		"taken over, refused": {polled(trouble(watermark.Trouble{})).with(func(r *Resource) { r.Polling = false }),
+			Blocked, false, "blocked for 1m0s, nothing is published: so it is"},
+		"no pass since": {polled(func(r *Resource) { r.Passes = 0 }), TakingOver, true, ""},
+		"no pass since, and old": {polled(func(r *Resource) { r.Passes, r.Good = 0, Known(now.Add(-time.Hour)) }),
+			TakingOver, false, "the last complete pass began 1h0m ago"},
+		"polls hang": {polled(func(r *Resource) { r.Good = Known(now.Add(-time.Hour)) }), Behind, false,
+			"the last complete pass began 1h0m ago"},
+		"lag of one that is polled seldom": {polled(func(r *Resource) {
+			r.Good, r.IntervalSeconds = Known(now.Add(-800*time.Second)), 300
+		}), Following, true, ""},
+	} {
+		if test.r.Judge(); test.r.State != test.state || test.r.UpToDate != test.upToDate ||
+			test.r.Text() != test.text {
+			t.Errorf("%s: %s, up to date %v: %q", name, test.r.State, test.r.UpToDate, test.r.Text())
+		}
+	}
+}
+
+func TestLagGrowsWhileNothingHappensAndIsNullWhileUnknown(t *testing.T) {
+	r := at(time.Hour)
+	if r.Judge(); r.LagSeconds == nil || *r.LagSeconds != 3600 {
+		t.Errorf("lag %v, expected 3600", r.LagSeconds)
+	}
+	r = New(watermark.New("users"), now)
+	r.Judge()
+	text, err := json.Marshal(r)
+	if err != nil || !strings.Contains(string(text), `"lag_seconds":null`) ||
+		strings.Contains(string(text), "0001-01-01") {
+		t.Errorf("%v: what is not known is null or left out: %s", err, text)
+	}
+}
+
+func TestATakeoverThatIsRefusedBlocks(t *testing.T) {
+	r := at(time.Hour)
+	r.Judge()
+	r.Refuse("kafka store.orders: cleanup.policy is delete")
+	const text = "the last complete pass began 1h0m ago; no instance with this configuration can take it " +
+		"over: kafka store.orders: cleanup.policy is delete"
+	if r.State != Blocked || r.UpToDate || r.Text() != text {
+		t.Errorf("%s: %q", r.State, r.Text())
+	}
+}
+
+// Every reason has one state and one remedy, whichever of them it is.
+func TestEveryReasonIsKnownByItsText(t *testing.T) {
+	codes := map[string]bool{}
+	for i := range Reasons {
+		reason := &Reasons[i]
+		if codes[reason.Code] || reason.Remedy == "" {
+			t.Errorf("%s: a code for two reasons, or no remedy", reason.Code)
+		}
+		codes[reason.Code] = true
+		r := at(time.Second)
+		r.Trouble = &watermark.Trouble{Why: "orders: " + strings.ReplaceAll(reason.Says, "...", "7") + " 5",
+			Since: now.Add(-time.Minute), Publishes: reason.State != Blocked}
+		r.Judge()
+		want := reason.State
+		if want == Deferred {
+			want = SettlingDelayed
+		}
+		if r.State != want || !strings.HasPrefix(r.Remedy, reason.Remedy) ||
+			ReasonOf(r.State, r.Trouble.Why) != reason {
+			t.Errorf("%s: %s -> %s", reason.Code, r.State, r.Remedy)
+		}
+	}
+	if ReasonOf(Blocked, "a transaction (id 7) is open since 03:00") != nil {
+		t.Error("a transaction that is open blocks nothing by itself")
+	}
+	got := ReasonOf(SettlingDelayed, "2026-11-20 cannot be closed: it falls into too many parts (9)")
+	if got == nil || got.Code != "too_many_parts" {
+		t.Errorf("%+v, expected the wrapped reason", got)
+	}
+}

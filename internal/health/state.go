@@ -1,0 +1,22 @@
+package health
+
+// State sums up a resource in a word.
+type State string
+
+// The states of a resource, and Deferred, which is a state of rows.
+const (
+	Following       State = "following"        // passes complete, nothing is wrong
+	SettlingDelayed State = "settling_delayed" // passes complete, but settled stands still
+	Replaying       State = "replaying"        // it publishes again from a time on
+	TakingOver      State = "taking_over"      // its owner has not completed a pass yet
+	FirstLoad       State = "first_load"       // no instance has completed a pass yet
+	Behind          State = "behind"           // no pass has met every change for a while
+	Failing         State = "failing"          // polls fail, and are tried again
+	Blocked         State = "blocked"          // it publishes nothing, or not all, until a person acts
+	Stalled         State = "stalled"          // another instance has it, and does not write the watermark
+	Unowned         State = "unowned"          // no instance of the group has it
+	Unreadable      State = "unreadable"       // another program wrote its watermark
+	Unknown         State = "unknown"          // the group has not said yet which instance has it
+
+	Deferred State = "deferred" // a row waits for its second look, and settling for it
+)
