@@ -67,12 +67,10 @@ var Reasons = []Reason{
 	{Code: "login_refused", State: Blocked, Says: "refuses the login of role",
 		Remedy: "correct user and password in postgres.dsn"},
 	{Code: "no_right", State: Blocked, Says: "may not read", Remedy: "run the GRANT that the text names"},
-	{Code: "pooler_parameters", State: Blocked, Says: "it takes no startup parameters of its own",
-		Remedy: "take the parameters that the text names out of postgres.dsn"},
 	{Code: "pooler_refuses", State: Blocked, Says: "the pooler at ... refuses the connection",
 		Means: "the pooler's own sentence follows",
-		Remedy: "correct user, password or database in postgres.dsn; or, if the pooler is full, raise its " +
-			"max_client_conn, or run fewer instances"},
+		Remedy: "correct user, password, database or startup parameters in postgres.dsn; or, if the pooler is " +
+			"full, raise its max_client_conn, or run fewer instances"},
 
 	// The REST service.
 	{Code: "api_key", State: Blocked, Says: "the service does not accept store.api_key",
@@ -81,18 +79,15 @@ var Reasons = []Reason{
 			"and one is fetched"},
 	{Code: "no_api_key", State: Blocked, Says: "no API key could be fetched",
 		Remedy: "ask the service's owner"},
-	{Code: "redirect", State: Blocked, Says: "the service redirects to",
-		Means: "requests are sent on to another host, or round in a circle. They are not followed, because the " +
-			"API key would go with them",
+	{Code: "redirect", State: Blocked, Says: "it redirects to",
+		Means: "no redirect is followed, because the API key would go with the request",
 		Remedy: "if the service lives there now, set store.base_url and restart; otherwise ask what stands " +
 			"before the service"},
-	{Code: "answer_too_long", State: Blocked, Says: "the answer is longer than",
-		Means:  "the service does not end its answers, or its rows are far too large",
+	{Code: "answers_unusable", State: Blocked, Says: "the service's answers cannot be used",
+		Means: "the service does not end its answers, or sends more rows than a page may have, or its rows are " +
+			"far too large. Nothing is settled past it",
 		Remedy: "ask the service's owner. It is tried again by itself"},
-	{Code: "answer_too_many", State: Blocked, Says: "the answer has more than",
-		Means:  "the service sends more rows than a page may have",
-		Remedy: "ask the service's owner. It is tried again by itself"},
-	{Code: "request_refused", State: Blocked, Says: "asking for ... answered",
+	{Code: "request_refused", State: Blocked, Says: "the service refuses a request",
 		Means: "the service refuses what its description allows. 403 and the like were tried several times, in " +
 			"case they refuse for the rate",
 		Remedy: "ask the service's owner"},
