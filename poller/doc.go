@@ -31,7 +31,7 @@
 //
 // The way of a row is one loop, Poller.publish:
 //
-//	ahead     reads the source, one batch ahead of the loop (through a witness: sights.go)
+//	read      reads the source, one batch ahead of the loop
 //	state     decides about the batch (decide), and moves the watermark (advance)
 //	writer    commits rows, dead letters and watermark in one transaction
 //

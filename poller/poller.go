@@ -50,7 +50,6 @@ func New(cfg Config) *Poller {
 		retry:    doubling(firstRetry, lastRetry)}
 	p.writer = newWriter(&cfg, p.board, s)
 	p.sweeper = newSweeper(&cfg, p.board, s, p.writer)
-	cfg.Source = p.sweeper.sights
 	p.writer.show()
 	p.sweeper.found()
 	return p

@@ -12,9 +12,3 @@ func Recover(what string, err *error) {
 		*err = fmt.Errorf("a defect in storestream: %s panicked: %v\n%s", what, v, debug.Stack())
 	}
 }
-
-// Safely turns a panic of do into an error, as Recover does.
-func Safely(what string, do func() error) (err error) {
-	defer Recover(what, &err)
-	return do()
-}

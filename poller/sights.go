@@ -1,7 +1,6 @@
 package poller
 
 import (
-	"context"
 	"iter"
 	"sync"
 
@@ -10,14 +9,14 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// sights is a Source that records what its reads show of the rows whose differences a comparison is to confirm.
-// A difference counts only if no read in between has shown anything else (reconcile.Confirmation). All reads of
-// a poller go through it: passes and second looks. The comparison itself knows what its own looks have shown.
+// sights records what the poller's reads show of the rows whose differences a comparison is to confirm. A
+// difference counts only if no read in between has shown anything else (reconcile.Confirmation). Passes and
+// second looks note each batch before the poller deals with it (Poller.read). The comparison itself knows what
+// its own looks have shown.
 //
 // So nothing that this owner publishes goes unseen: a row that a poll publishes was sighted before.
 // A predecessor's sights are not kept, so a new owner begins each confirmation with its own first look.
 type sights struct {
-	Source
 	mu       sync.Mutex
 	watched  map[int64]bool
 	seen     map[int64]rowset.Version // since the last take
@@ -43,19 +42,7 @@ func (s *sights) take() (seen map[int64]rowset.Version, nameless bool) {
 	return seen, nameless
 }
 
-// Read implements Source. It records a batch before it passes it on, so it records the batches of a read that
-// is cut short, too.
-func (s *sights) Read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
-	return func(yield func(Batch, error) bool) {
-		for b, err := range s.Source.Read(ctx, r) {
-			s.note(&b)
-			if !yield(b, err) {
-				return
-			}
-		}
-	}
-}
-
+// note records what a batch shows.
 func (s *sights) note(b *Batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

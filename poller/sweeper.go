@@ -111,7 +111,7 @@ type comparison struct {
 
 func newSweeper(cfg *Config, b *board, s *state, w *writer) *sweeper {
 	return &sweeper{cfg: cfg, board: b, state: s, writer: w, born: cfg.wall(),
-		retry: doubling(firstSweepRetry, lastSweepRetry), sights: &sights{Source: cfg.Source}}
+		retry: doubling(firstSweepRetry, lastSweepRetry), sights: &sights{}}
 }
 
 // found looks at the sweep that the watermark carries, when an owner begins: one that was in hand died.
@@ -343,8 +343,11 @@ func (s *sweeper) work(ctx context.Context, doing string, part func(context.Cont
 	working := make(chan error, 1)
 	s.inHand.working, s.inHand.cancel = working, cancel
 	go func() {
+		var err error
+		defer func() { working <- err }()
 		defer cancel()
-		working <- Safely("the sweep", func() error { return part(ctx) })
+		defer Recover("the sweep", &err)
+		err = part(ctx)
 	}()
 }
 

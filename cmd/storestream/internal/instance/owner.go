@@ -81,7 +81,7 @@ func (o *owner) run(ctx context.Context) {
 	var tries retakes
 	for {
 		began, before := time.Now(), lost
-		err := poller.Safely("polling", func() error { return o.takeOver(ctx, failures) })
+		err := o.takeOver(ctx, failures)
 		lost = errors.As(err, new(*poller.LostError))
 		switch {
 		case ctx.Err() != nil || err == nil:
@@ -144,7 +144,8 @@ func needsAPerson(err error) bool {
 //
 // If ctx ends with poller.ErrStopping, the batch in hand is still committed. Before the first poll there is
 // none.
-func (o *owner) takeOver(ctx context.Context, failures *poller.Failures) error {
+func (o *owner) takeOver(ctx context.Context, failures *poller.Failures) (err error) {
+	defer poller.Recover("polling", &err)
 	failure := o.now().err // it stays until polls begin
 	o.turn(nil, "taking over", failure)
 	if err := o.group.Confirm(ctx); err != nil {

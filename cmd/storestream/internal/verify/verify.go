@@ -25,7 +25,6 @@ import (
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/reconcile"
-	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -66,8 +65,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		source := sources.New(r, counts.Resource(name), zap.NewNop(), connect.Audience{})
 		one := newComparison(c, r, source, marks[name].Identity)
 		all.Go(func() {
-			err := poller.Safely("comparing "+name, func() error { return one.run(ctx, turn) })
-			result.Resources[i] = one.report(err)
+			result.Resources[i] = one.report(one.run(ctx, turn))
 		})
 	}
 	all.Wait()
