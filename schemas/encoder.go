@@ -19,9 +19,9 @@ type encoder struct {
 // chunkSize is the memory in bytes that an encoder allocates at a time, for some ten thousand rows.
 const chunkSize = 1 << 20
 
-// reserve makes room in the chunk for a row whose values take size bytes in its source. Beside these a record
-// has a header, and for each field the branch of its union and a hash. Numbers and times take less than a hash.
-// It never writes to a full chunk again.
+// reserve makes room in the chunk for a row whose values take size bytes in its source. Beside these a
+// record has a header, and for each field the branch of its union and a hash. Numbers and times take less
+// than a hash. It never writes to a full chunk again.
 func (e *encoder) reserve(size int) {
 	size += HeaderSize + (1+hashSize)*len(e.res.Fields)
 	if cap(e.chunk)-len(e.chunk) < size {

@@ -184,8 +184,8 @@ func (p *RowParser) text(raw []byte, i int) []byte {
 	return p.scratch
 }
 
-// reject returns a Reject of the row that was scanned last. It shows the known fields in the row's order; of a
-// row that is not well formed those before the fault.
+// reject returns a Reject of the row that was scanned last. It shows the known fields in the row's order;
+// of a row that is not well formed those before the fault.
 func (p *RowParser) reject(raw []byte, field, err string) *Reject {
 	rej := &Reject{UpdatedAt: MinInstant, Row: []byte{'{'}, Field: field, Err: err}
 	rej.ID, rej.HasID = parseLong(p.text(raw, 0))

@@ -151,7 +151,8 @@ func TestAValueThatDoesNotFitTodaysTypeIsNotRead(t *testing.T) {
 		if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %+v, %v, expected %q", c.field, got, err, c.want)
 		}
-		if c.want == "" && (err != nil || !strings.Contains(string(got.AppendJSON(nil, false)), `"latitude":-23,`)) {
+		if c.want == "" && (err != nil ||
+			!strings.Contains(string(got.AppendJSON(nil, false)), `"latitude":-23,`)) {
 			t.Errorf("%s: %v", c.field, err)
 		}
 	}
