@@ -10,7 +10,8 @@ import (
 type encoder struct {
 	res *Resource
 	// chunk is the memory of encoded rows, so that a row costs no allocation. A row is appended to it, and it
-	// lives as long as one Record in it. So copy a Record that you keep for long: otherwise it keeps 1 MiB.
+	// lives as long as one Record in it. So copy a Record that you keep for long: otherwise it keeps 1 MiB. A
+	// Record's value ends at its capacity, so that an append to it does not write into the next row.
 	chunk []byte
 	mac   hash.Hash // HMAC-SHA-256 under the resource's key, or nil before the first hash
 	sum   [sha256.Size]byte
@@ -27,14 +28,6 @@ func (e *encoder) reserve(size int) {
 	if cap(e.chunk)-len(e.chunk) < size {
 		e.chunk = make([]byte, 0, max(chunkSize, size))
 	}
-}
-
-// record returns the record that was appended to the chunk as b, and keeps its bytes. An append to its value
-// copies them, and does not write into the next row.
-func (e *encoder) record(b []byte, updatedAt Instant) Record {
-	value := b[len(e.chunk):len(b):len(b)]
-	e.chunk = b
-	return Record{ID: readLong(value[HeaderSize:]), UpdatedAt: updatedAt, Value: value}
 }
 
 // hash returns the HMAC of text. It is valid until the next call.
