@@ -121,7 +121,6 @@ func (d *dedup) remember(row *schemas.Record, hash uint64, final bool, settled, 
 	for v := version(row.UpdatedAt, hash, false); !d.rows.Put(row.ID, v); known = d.rows.Len() {
 		if d.settled < settled { // else they were dropped already
 			d.evict(settled)
-			d.rows.Shrink()
 		} else if !d.dropMarked() {
 			if !final {
 				return false

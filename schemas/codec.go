@@ -59,8 +59,8 @@ func codecOf(n *avro.SchemaNode, halfEven bool) (c *codec, nullable bool) {
 	return nil, nullable
 }
 
-// becomes returns whether values of c can be read as values of today's codec: another precision and scale of a
-// decimal, and a long as a double, which Avro calls compatible. Some values may not fit.
+// becomes returns whether values of c can be read as values of today's codec: another precision and scale
+// of a decimal, and a long as a double, which Avro calls compatible. Some values may not fit.
 func (c *codec) becomes(today *codec) bool {
 	return c.kind == today.kind || c == longCodec && today == doubleCodec
 }

@@ -44,8 +44,8 @@ func typeList(oids []uint32) string {
 var (
 	// numberTypes are the types of columns of numbers. If a data frame library loaded the table, integers come
 	// as float8 and times as text.
-	numberTypes = []uint32{pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.NumericOID, pgtype.Float4OID, pgtype.Float8OID,
-		pgtype.TextOID, pgtype.VarcharOID, pgtype.BPCharOID}
+	numberTypes = []uint32{pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.NumericOID, pgtype.Float4OID,
+		pgtype.Float8OID, pgtype.TextOID, pgtype.VarcharOID, pgtype.BPCharOID}
 
 	// The database compares and sorts by id and updated_at, so they cannot be text.
 	idTypes        = []uint32{pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.NumericOID}

@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -62,7 +63,10 @@ func (d *ColumnDecoder) Decode(values [][]byte) (Record, *Reject) {
 		}
 	}
 	updatedAt, _ := readTimestamp(values[d.places[d.res.updatedAt]])
-	return d.record(b, updatedAt), nil
+	value := b[len(d.chunk):len(b):len(b)]
+	d.chunk = b
+	id, _ := binary.Varint(value[HeaderSize:])
+	return Record{ID: id, UpdatedAt: updatedAt, Value: value}, nil
 }
 
 // reject returns the Reject of a row whose field i breaks the contract. The field has a column, because a

@@ -54,10 +54,10 @@ func columnDecimal(oid uint32, v []byte, precision, scale int, halfEven bool) (d
 	return parseDecimal(columnText(buf[:0], oid, v), precision, scale, halfEven)
 }
 
-// columnText returns the value of a number or text column as text, nil if it is not well formed. It appends the
-// text to buf, or returns v. A float
-// becomes the shortest decimal that reads back as that float. PostgreSQL prints the same decimal, and so the
-// service's JSON holds it: the same row gives the same bytes from either source.
+// columnText returns the value of a number or text column as text, nil if it is not well formed. It
+// appends the text to buf, or returns v. A float becomes the shortest decimal that reads back as that
+// float. PostgreSQL prints the same decimal, and so the service's JSON holds it: the same row gives the
+// same bytes from either source.
 func columnText(buf []byte, oid uint32, v []byte) []byte {
 	switch {
 	case oid == pgtype.NumericOID:
@@ -79,8 +79,8 @@ func columnText(buf []byte, oid uint32, v []byte) []byte {
 	}
 }
 
-// columnLegible returns the value for a person to read. Bytes that are not well formed are shown like a bytea,
-// in hexadecimal.
+// columnLegible returns the value for a person to read. Bytes that are not well formed are shown like a
+// bytea, in hexadecimal.
 func columnLegible(oid uint32, v []byte) []byte {
 	if oid == pgtype.TimestampOID || oid == pgtype.TimestamptzOID {
 		if t, ok := readTimestamp(v); ok {

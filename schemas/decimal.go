@@ -151,8 +151,8 @@ func scanDigits(text []byte, from int) (digits []byte, end int) {
 	return text[from:end], end
 }
 
-// shortDecimal returns v * 10^exponent as an unscaled decimal. It returns false if that has more than precision
-// digits or is no integer, or if the exponent is not from -19 to 19.
+// shortDecimal returns v * 10^exponent as an unscaled decimal. It returns false if that has more than
+// precision digits or is no integer, or if the exponent is not from -19 to 19.
 func shortDecimal(neg bool, v uint64, exponent, precision int) (d decimal, ok bool) {
 	if exponent < 0 && exponent >= -19 {
 		if v%pow10[-exponent].lo != 0 {

@@ -10,7 +10,8 @@ import (
 type encoder struct {
 	res *Resource
 	// chunk is the memory of encoded rows, so that a row costs no allocation. A row is appended to it, and it
-	// lives as long as one Record in it. So copy a Record that you keep for long: otherwise it keeps 1 MiB.
+	// lives as long as one Record in it. So copy a Record that you keep for long: otherwise it keeps 1 MiB. A
+	// Record's value ends at its capacity, so that an append to it does not write into the next row.
 	chunk []byte
 	mac   hash.Hash // HMAC-SHA-256 under the resource's key, or nil before the first hash
 	sum   [sha256.Size]byte
@@ -19,22 +20,14 @@ type encoder struct {
 // chunkSize is the memory in bytes that an encoder allocates at a time, for some ten thousand rows.
 const chunkSize = 1 << 20
 
-// reserve makes room in the chunk for a row whose values take size bytes in its source. Beside these a record
-// has a header, and for each field the branch of its union and a hash. Numbers and times take less than a hash.
-// It never writes to a full chunk again.
+// reserve makes room in the chunk for a row whose values take size bytes in its source. Beside these a
+// record has a header, and for each field the branch of its union and a hash. Numbers and times take less
+// than a hash. It never writes to a full chunk again.
 func (e *encoder) reserve(size int) {
 	size += HeaderSize + (1+hashSize)*len(e.res.Fields)
 	if cap(e.chunk)-len(e.chunk) < size {
 		e.chunk = make([]byte, 0, max(chunkSize, size))
 	}
-}
-
-// record returns the record that was appended to the chunk as b, and keeps its bytes. An append to its value
-// copies them, and does not write into the next row.
-func (e *encoder) record(b []byte, updatedAt Instant) Record {
-	value := b[len(e.chunk):len(b):len(b)]
-	e.chunk = b
-	return Record{ID: readLong(value[HeaderSize:]), UpdatedAt: updatedAt, Value: value}
 }
 
 // hash returns the HMAC of text. It is valid until the next call.

@@ -83,8 +83,10 @@ func (i *Instant) UnmarshalText(text []byte) error {
 var timeCodec = &codec{
 	kind:     "a timestamp",
 	avroType: `{"type":"long","logicalType":"timestamp-millis"}`,
-	expected: "a time in RFC 3339, without a leap second, between " + MinInstant.String() + " and " + MaxInstant.String(),
-	columns:  []uint32{pgtype.TimestampOID, pgtype.TimestamptzOID, pgtype.TextOID, pgtype.VarcharOID, pgtype.BPCharOID},
+	expected: "a time in RFC 3339, without a leap second, between " + MinInstant.String() + " and " +
+		MaxInstant.String(),
+	columns: []uint32{pgtype.TimestampOID, pgtype.TimestamptzOID, pgtype.TextOID, pgtype.VarcharOID,
+		pgtype.BPCharOID},
 	fromText: func(b, text []byte) ([]byte, bool) {
 		t, ok := parseInstant(text)
 		return binary.AppendVarint(b, t.Millis()), ok
@@ -152,7 +154,8 @@ func parseShortInstant(t []byte) (i Instant, ok bool) {
 	date := time.Date(century*100+years, time.Month(month), day, 0, 0, 0, 0, time.UTC)
 	i = InstantOf(date) + Instant(hour*3600+minute*60+second)*1e6
 	return i, ok1 && ok2 && ok3 && ok4 && ok5 && ok6 && ok7 && month >= 1 && month <= 12 &&
-		day >= 1 && (day <= 28 || date.Day() == day) && hour <= 23 && minute <= 59 && second <= 59 && i >= MinInstant
+		day >= 1 && (day <= 28 || date.Day() == day) && hour <= 23 && minute <= 59 && second <= 59 &&
+		i >= MinInstant
 }
 
 func twoDigits(b []byte) (int, bool) {

@@ -155,7 +155,8 @@ func TestAFileInTheFolderReplacesTheBuiltInSchemaOfItsRecord(t *testing.T) {
 		`{"name":"created_at","type":{"type":"long","logicalType":"timestamp-millis"}},` +
 		`{"name":"updated_at","type":{"type":"long","logicalType":"timestamp-millis"}}]}`
 	if r.ValueSchema() != want {
-		t.Errorf("the text to register is not the file's without white space:\n got %s\nwant %s", r.ValueSchema(), want)
+		t.Errorf("the text to register is not the file's without white space:\n got %s\nwant %s", r.ValueSchema(),
+			want)
 	}
 	if set.Get("users").ValueSchema() != load(t).Get("users").ValueSchema() {
 		t.Error("the other schemas changed")

@@ -205,7 +205,8 @@ func TestARejectShowsNoMoreThanTheTopicWould(t *testing.T) {
 	set := protected(t, fields)
 	_, rej := NewRowParser(set.Get("users")).Parse([]byte(row))
 	want := `{"id":7,"first_name":"xxx","email":"` + hmacOf("ana@example.org") + `","age":"99.9","city":null,` +
-		`"state":"xx 9","country":"99","postal_code":null,"gender":"(9 bytes, left out)","traffic_source":"(35 bytes, left out)",` +
+		`"state":"xx 9","country":"99","postal_code":null,"gender":"(9 bytes, left out)",` +
+		`"traffic_source":"(35 bytes, left out)",` +
 		times + `}`
 	if rej == nil || string(rej.Row) != want {
 		t.Errorf("got  %s\nwant %s", rej.Row, want)

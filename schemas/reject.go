@@ -37,8 +37,8 @@ type Reject struct {
 // leftOut returns the note that stands in place of a value of so many bytes.
 func leftOut(size int) []byte { return fmt.Appendf(nil, `"(%d bytes, left out)"`, size) }
 
-// show appends field i to a row as a Reject shows it. value is its JSON, and text its text. text is nil if value
-// is null or a note of ours. parses is set if value can be the field's own.
+// show appends field i to a row as a Reject shows it. value is its JSON, and text its text. text is nil if
+// value is null or a note of ours. parses is set if value can be the field's own.
 func (e *encoder) show(row []byte, i int, value, text []byte, parses bool) []byte {
 	if len(row) > 1 {
 		row = append(row, ',')

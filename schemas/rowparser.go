@@ -3,6 +3,7 @@ package schemas
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"regexp"
 	"slices"
 
@@ -91,7 +92,10 @@ func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
 		}
 	}
 	updatedAt, _ := parseInstant(p.text(raw, p.res.updatedAt))
-	return p.record(b, updatedAt), nil
+	value := b[len(p.chunk):len(b):len(b)]
+	p.chunk = b
+	id, _ := binary.Varint(value[HeaderSize:])
+	return Record{ID: id, UpdatedAt: updatedAt, Value: value}, nil
 }
 
 // scan finds the values of the schema's fields. It returns false if the row is not one object that is well
@@ -184,8 +188,8 @@ func (p *RowParser) text(raw []byte, i int) []byte {
 	return p.scratch
 }
 
-// reject returns a Reject of the row that was scanned last. It shows the known fields in the row's order; of a
-// row that is not well formed those before the fault.
+// reject returns a Reject of the row that was scanned last. It shows the known fields in the row's order;
+// of a row that is not well formed those before the fault.
 func (p *RowParser) reject(raw []byte, field, err string) *Reject {
 	rej := &Reject{UpdatedAt: MinInstant, Row: []byte{'{'}, Field: field, Err: err}
 	rej.ID, rej.HasID = parseLong(p.text(raw, 0))

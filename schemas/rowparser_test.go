@@ -81,8 +81,8 @@ func TestARowThatBreaksTheContractIsRejectedByItsFieldAndWithoutItsValue(t *test
 		{"users", `{"id":9223372036854775808,` + times + `}`, "id", "integer of 64 bits", false, good},
 		{"users", `{"id":1,"id":2,` + times + `}`, "id", "twice", false, good},
 		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z"}`, "updated_at", "missing", true, MinInstant},
-		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":null}`, "updated_at", "found the JSON kind null",
-			true, MinInstant},
+		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":null}`, "updated_at",
+			"found the JSON kind null", true, MinInstant},
 		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":"2026-11-20"}`, "updated_at",
 			"RFC 3339", true, MinInstant},
 		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":"0000-11-20T00:00:00Z"}`, "updated_at",
@@ -91,12 +91,13 @@ func TestARowThatBreaksTheContractIsRejectedByItsFieldAndWithoutItsValue(t *test
 			"without a leap second", true, MinInstant},
 		{"shipments", `{"id":7,"shipped_at":"2016-13-31T23:59:60Z",` + times + `}`, "shipped_at",
 			"found the JSON kind string", true, good},
-		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":1795194151}`, "updated_at", "the JSON kind number",
-			true, MinInstant},
+		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":1795194151}`, "updated_at",
+			"the JSON kind number", true, MinInstant},
 		{"users", `{"id":7,"email":["secret"],` + times + `}`, "email", "found the JSON kind [", true, good},
 		{"users", `{"id":7,"email":{"a":"secret"},` + times + `}`, "email", "found the JSON kind {", true, good},
 		{"users", `{"id":7,"email":true,` + times + `}`, "email", "found the JSON kind true", true, good},
-		{"users", `{"id":7,"postal_code":1234,` + times + `}`, "postal_code", "found the JSON kind number", true, good},
+		{"users", `{"id":7,"postal_code":1234,` + times + `}`, "postal_code", "found the JSON kind number", true,
+			good},
 		{"users", "{\"id\":7,\"email\":\"secret\xff\"," + times + `}`, "email", "UTF-8", true, good},
 		{"users", `{"id":7,"email":"secret\ud800",` + times + `}`, "email", "UTF-8", true, good},
 		{"users", `{"id":7,"email":"secret","email":"secret",` + times + `}`, "email", "twice", true, good},
@@ -263,9 +264,9 @@ func checkRecord(t *testing.T, r *Resource, rec Record) {
 	}
 }
 
-// checkScan compares the scan of a row with jsontext: whether it is one well-formed object, and where the values
-// of its fields stand. The scan leaves it to the codecs to check these, which take a number that begins with 0 or
-// ends with a point, and nothing else that jsontext does not.
+// checkScan compares the scan of a row with jsontext: whether it is one well-formed object, and where the
+// values of its fields stand. The scan leaves it to the codecs to check these, which take a number that
+// begins with 0 or ends with a point, and nothing else that jsontext does not.
 func checkScan(t *testing.T, r *Resource, row []byte) {
 	t.Helper()
 	p, other := NewRowParser(r), NewRowParser(r)
@@ -278,9 +279,10 @@ func checkScan(t *testing.T, r *Resource, row []byte) {
 		p.spans[i].plain = false
 	}
 	if scanByJSONText(other, row) {
-		if !slices.Equal(p.spans, other.spans) || !slices.Equal(p.fresh, other.fresh) || rej != nil && rej.Field == "" {
-			t.Fatalf("%q: fields at %+v, unknown %q, %+v; expected %+v and %q", row, p.spans, p.fresh, rej, other.spans,
-				other.fresh)
+		if !slices.Equal(p.spans, other.spans) || !slices.Equal(p.fresh, other.fresh) ||
+			rej != nil && rej.Field == "" {
+			t.Fatalf("%q: fields at %+v, unknown %q, %+v; expected %+v and %q", row, p.spans, p.fresh, rej,
+				other.spans, other.fresh)
 		}
 		return
 	}

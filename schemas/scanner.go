@@ -2,9 +2,9 @@ package schemas
 
 import "strings"
 
-// Scanner finds the members, elements and values of a JSON text. It does not check the values: it finds where
-// they begin and end. A token costs jsontext more than the bytes in it: a row of users took 1.30 us with it in
-// place of 0.82.
+// Scanner finds the members, elements and values of a JSON text. It does not check the values: it finds
+// where they begin and end. A token costs jsontext more than the bytes in it: a row of users took 1.30 us
+// with it in place of 0.82.
 type Scanner struct {
 	text  []byte
 	at    int

@@ -117,7 +117,7 @@ func parseField(wrong func(place, format string, args ...any), node *avro.Schema
 	case !f.Nullable && !needed:
 		wrong(place, `not nullable: expected ["null", ...] with default null, because the service does not say `+
 			`what may be null`)
-	case f.Nullable && (!node.HasDefault || node.Default != nil): // without one, adding a field breaks every reader
+	case f.Nullable && (!node.HasDefault || node.Default != nil): // without one, a new field breaks every reader
 		wrong(place, `nullable: expected "default": null`)
 	case !f.Nullable && node.HasDefault:
 		wrong(place, "has a default and is not nullable: expected none, because the service always gives it")

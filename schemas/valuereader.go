@@ -20,9 +20,9 @@ type ValueReader struct {
 }
 
 // NewValueReader returns a reader of values written under writerSchema. "" is today's schema. It fails if
-// writerSchema is none that storestream can have registered, if a field that is not nullable today is missing,
-// or if a field had a type that does not become today's. The values of such a schema count as another
-// program's. So a sweep publishes their rows under today's schema.
+// writerSchema is none that storestream can have registered, if a field that is not nullable today is
+// missing, or if a field had a type that does not become today's. The values of such a schema count as
+// another program's. So a sweep publishes their rows under today's schema.
 func NewValueReader(r *Resource, writerSchema string) (*ValueReader, error) {
 	v := &ValueReader{res: r, values: make([][]byte, len(r.Fields))}
 	if writerSchema == "" || writerSchema == r.valueSchema {
@@ -64,7 +64,8 @@ func NewValueReader(r *Resource, writerSchema string) (*ValueReader, error) {
 }
 
 // Read decodes a value with its header. The Value may refer to those bytes, so it is valid as long as they
-// are. Read fails if the bytes are no value of the writer's schema, or if today's schema cannot hold the value.
+// are. Read fails if the bytes are no value of the writer's schema, or if today's schema cannot hold the
+// value.
 func (v *ValueReader) Read(value []byte) (Value, error) {
 	if _, err := SchemaID(value); err != nil {
 		return Value{}, err

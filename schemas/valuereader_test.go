@@ -151,7 +151,8 @@ func TestAValueThatDoesNotFitTodaysTypeIsNotRead(t *testing.T) {
 		if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %+v, %v, expected %q", c.field, got, err, c.want)
 		}
-		if c.want == "" && (err != nil || !strings.Contains(string(got.AppendJSON(nil, false)), `"latitude":-23,`)) {
+		if c.want == "" && (err != nil ||
+			!strings.Contains(string(got.AppendJSON(nil, false)), `"latitude":-23,`)) {
 			t.Errorf("%s: %v", c.field, err)
 		}
 	}
@@ -207,9 +208,11 @@ func TestAValueThatIsNoneIsAnErrorWhateverItClaims(t *testing.T) {
 			t.Errorf("cut off at %d of %d bytes, and read", n, len(good))
 		}
 	}
+	branch := mustParse(t, "orders", `{"id":7,"user_id":12,`+times+`}`).Value
+	branch[HeaderSize+1] = 4
 	huge := binary.AppendVarint([]byte{0, 0, 0, 0, 0, 14, 0, 2}, 1<<62)
 	for name, bad := range map[string][]byte{
-		"a byte more": append(bytes.Clone(good), 0), "magic byte 1": append([]byte{1}, good[1:]...),
+		"branch 2 of two": branch, "a byte more": append(bytes.Clone(good), 0), "magic byte 1": append([]byte{1}, good[1:]...),
 		"a string of 2^62 bytes": huge,
 		"a negative length":      {0, 0, 0, 0, 0, 14, 0, 2, 1}, "branch 2": {0, 0, 0, 0, 0, 14, 4},
 		"an endless varint": append(make([]byte, 5), bytes.Repeat([]byte{0xff}, 20)...),

@@ -40,12 +40,6 @@ func repeatingRegistry(w http.ResponseWriter, r *http.Request) {
 		"message": fmt.Sprintf("repeated: %s, %s, %q", login, plain, plain)})
 }
 
-// redirectingRegistry leads to a host that is called like the password.
-func redirectingRegistry(w http.ResponseWriter, r *http.Request) {
-	_, password, _ := r.BasicAuth()
-	http.Redirect(w, r, "http://repeated."+password+".example/", http.StatusFound)
-}
-
 // refusingDatabase asks for the password in clear, and refuses it with what it says to it.
 func refusingDatabase(t *testing.T, says func(password string) string) (dsn func(password string) string) {
 	t.Helper()
@@ -139,21 +133,13 @@ func everywhere(t *testing.T, s *scene, word string, look func(what, text string
 }
 
 func TestASecretThatTheRegistryRepeatsIsHidden(t *testing.T) {
+	t.Parallel()
 	const secret = `reg"pw\plant<é>0123`
-	for name, answer := range map[string]func(http.ResponseWriter, *http.Request){
-		"in its message": repeatingRegistry, "in a redirect": redirectingRegistry} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, secret := newScene(t), secret
-			if name == "in a redirect" { // a host's name has no quotes
-				secret = "regpwplant0123"
-			}
-			s.Serve(nil)
-			s.Settings = append(s.Settings, "registry.url="+repeats(t, answer), "registry.username=ru",
-				"registry.password="+secret)
-			expectHidden(t, s, secret, "check", "schema register")
-		})
-	}
+	s := newScene(t)
+	s.Serve(nil)
+	s.Settings = append(s.Settings, "registry.url="+repeats(t, repeatingRegistry), "registry.username=ru",
+		"registry.password="+secret)
+	expectHidden(t, s, secret, "check", "schema register")
 }
 
 func TestAPasswordThatTheDatabaseRepeatsIsHidden(t *testing.T) {

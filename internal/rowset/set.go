@@ -8,14 +8,16 @@ import (
 	"math/bits"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/storestream/storestream/schemas"
 )
 
 // Set holds a Version by row id. It is for one goroutine.
 //
-// It is flat memory: entries of 20 bytes in hash tables with open addressing (shards) that grow by an eighth.
-// So it takes at most 24 bytes a row once the shards have outgrown their first few hundred rows. A Set may be
-// capped in bytes. At the cap Put takes no new row and returns false.
+// It is flat memory: entries of 20 bytes in hash tables with open addressing (shards) that grow by an eighth
+// and some. So it takes at most 24 bytes a row once a shard has outgrown its first few hundred rows. A Set may
+// be capped in bytes. At the cap Put takes no new row and returns false.
 //
 // Large tables lie outside the heap: beside them, the garbage collector would let as much garbage gather. So
 // a Set that had many rows must be closed.
@@ -38,9 +40,6 @@ const (
 	capPerShard  = 256 << 10
 	entryBytes   = 20
 	shardMinimum = 8
-	// A shard doubles up to this many places, and Evict leaves it that large. So a set that fills and empties
-	// all the time is not rebuilt each time.
-	shardSmall = 256
 	// A table of so many bytes lies outside the heap. A set of some 100,000 rows has such tables.
 	mappedBytes = 8 << 10
 )
@@ -174,7 +173,7 @@ func (s *Set) put(id int64, v Version, maxBytes int) bool {
 	sh := s.shard(h)
 	at, found := sh.find(id, h)
 	if !found && !sh.roomIn(len(sh.entries)) {
-		if !s.grow(sh, maxBytes) {
+		if !s.grow(h, maxBytes) {
 			return false
 		}
 		at, _ = sh.find(id, h)
@@ -192,12 +191,10 @@ func (s *Set) put(id int64, v Version, maxBytes int) bool {
 // use, because a search in a fuller table takes long.
 func (s *shard) roomIn(places int) bool { return (s.n+1)*16 <= places*15 }
 
-// grow makes sh larger, as far as the set then takes at most maxBytes.
-func (s *Set) grow(sh *shard, maxBytes int) bool {
-	size := max(shardMinimum, len(sh.entries)+len(sh.entries)/8+1)
-	if len(sh.entries) < shardSmall {
-		size = max(shardMinimum, 2*len(sh.entries))
-	}
+// grow makes the shard of the id that spreads to h larger, as far as the set then takes at most maxBytes.
+func (s *Set) grow(h uint64, maxBytes int) bool {
+	sh := s.shard(h)
+	size := len(sh.entries) + len(sh.entries)/8 + shardMinimum
 	size = min(size, len(sh.entries)+(maxBytes-s.bytes)/entryBytes)
 	if !sh.roomIn(size) {
 		return false
@@ -210,7 +207,16 @@ func (s *Set) grow(sh *shard, maxBytes int) bool {
 // rehash moves the entries that keep approves of to a table of size places.
 func (s *shard) rehash(size int, keep func(*entry) bool) {
 	old := *s
-	s.become(size)
+	*s = shard{}
+	if bytes := size * entryBytes; bytes >= mappedBytes {
+		const prot, flags = unix.PROT_READ | unix.PROT_WRITE, unix.MAP_ANON | unix.MAP_PRIVATE
+		if memory, err := unix.Mmap(-1, 0, bytes, prot, flags); err == nil {
+			s.mapped, s.entries = memory, unsafe.Slice((*entry)(unsafe.Pointer(unsafe.SliceData(memory))), size)
+		}
+	}
+	if s.entries == nil {
+		s.entries = make([]entry, size)
+	}
 	for i := range old.entries {
 		e := &old.entries[i]
 		if e.used() && keep(e) {
@@ -222,33 +228,16 @@ func (s *shard) rehash(size int, keep func(*entry) bool) {
 	old.free()
 }
 
-// become gives s an empty table of size places.
-func (s *shard) become(size int) {
-	*s = shard{}
-	if bytes := size * entryBytes; bytes >= mappedBytes {
-		if memory, err := allocate(bytes); err == nil {
-			s.mapped, s.entries = memory, unsafe.Slice((*entry)(unsafe.Pointer(unsafe.SliceData(memory))), size)
-			return
-		}
-	}
-	s.entries = make([]entry, size)
-}
-
 // free gives the table back.
 func (s *shard) free() {
 	if s.mapped != nil {
-		release(s.mapped)
+		_ = unix.Munmap(s.mapped) // of a mapping of ours it cannot fail
 	}
 	*s = shard{}
 }
 
 // Close gives the memory of all rows back and leaves the set empty.
-func (s *Set) Close() {
-	for i := range s.shards {
-		s.shards[i].free()
-	}
-	s.n, s.bytes, s.added = 0, 0, 0
-}
+func (s *Set) Close() { s.keep(func(*entry) bool { return false }) }
 
 // Remove forgets id.
 func (s *Set) Remove(id int64) {
@@ -294,30 +283,13 @@ func (s *Set) Evict(settled schemas.Instant) {
 	s.keep(func(e *entry) bool { return e.version().Millis >= limit })
 }
 
-// DropMarked forgets the rows with a mark, and gives their room back.
-func (s *Set) DropMarked() {
-	s.keep(func(e *entry) bool { return e[4]&markBit == 0 })
-	s.Shrink()
-}
+// DropMarked forgets the rows with a mark.
+func (s *Set) DropMarked() { s.keep(func(e *entry) bool { return e[4]&markBit == 0 }) }
 
-// RemoveFrom forgets the rows with ids of first and above. Their places stay, for other rows.
-func (s *Set) RemoveFrom(first int64) {
-	s.n = 0
-	for i := range s.shards {
-		sh := &s.shards[i]
-		for at := 0; at < len(sh.entries); {
-			if e := &sh.entries[at]; e.used() && e.id() >= first {
-				sh.removeAt(at) // another entry may stand there now
-			} else {
-				at++
-			}
-		}
-		s.n += sh.n
-	}
-	s.Shrink()
-}
+// RemoveFrom forgets the rows with ids of first and above.
+func (s *Set) RemoveFrom(first int64) { s.keep(func(e *entry) bool { return e.id() < first }) }
 
-// keep forgets the rows that wanted is false for.
+// keep forgets the rows that wanted is false for, and gives their room back.
 func (s *Set) keep(wanted func(*entry) bool) {
 	s.n, s.bytes, s.added = 0, 0, 0
 	for i := range s.shards {
@@ -328,30 +300,13 @@ func (s *Set) keep(wanted func(*entry) bool) {
 				live++
 			}
 		}
-		switch {
-		case live == 0 && len(sh.entries) <= shardSmall:
-			clear(sh.entries)
-			sh.n = 0
-		case live < sh.n:
-			size := 0
-			if live > 0 {
-				size = min(max(shardMinimum, live*16/15+live/16+2), len(sh.entries)) // never past the cap
-			}
-			sh.rehash(size, wanted)
+		if live == 0 {
+			sh.free()
+		} else if live < sh.n {
+			sh.rehash(min(max(shardMinimum, live*16/15+live/16+2), len(sh.entries)), wanted) // never past the cap
 		}
 		s.n += sh.n
 		s.bytes += len(sh.entries) * entryBytes
-	}
-}
-
-// Shrink gives back the memory of empty tables. Evict keeps small ones, because they will be filled again.
-// That is of no use to a set at its cap, in which another table has to grow.
-func (s *Set) Shrink() {
-	for i := range s.shards {
-		if sh := &s.shards[i]; sh.n == 0 {
-			s.bytes -= len(sh.entries) * entryBytes
-			sh.free()
-		}
 	}
 }
 
@@ -365,14 +320,10 @@ func (s *Set) Each(do func(id int64, v Version)) {
 
 func (s *Set) each(do func(*entry)) {
 	for i := range s.shards {
-		s.shards[i].each(do)
-	}
-}
-
-func (s *shard) each(do func(*entry)) {
-	for i := range s.entries {
-		if e := &s.entries[i]; e.used() {
-			do(e)
+		for j := range s.shards[i].entries {
+			if e := &s.shards[i].entries[j]; e.used() {
+				do(e)
+			}
 		}
 	}
 }
@@ -381,7 +332,11 @@ func (s *shard) each(do func(*entry)) {
 // them, so the ids of one are spread like all ids.
 func (s *Set) Sample(n int) (ids []int64) {
 	for i := 0; i < len(s.shards) && len(ids) < n; i++ {
-		s.shards[i].each(func(e *entry) { ids = append(ids, e.id()) })
+		for j := range s.shards[i].entries {
+			if e := &s.shards[i].entries[j]; e.used() {
+				ids = append(ids, e.id())
+			}
+		}
 	}
 	return ids
 }

@@ -301,7 +301,7 @@ func TestIncompatibleSchemasAreRefusedAndNothingIsPublishedUnderThem(t *testing.
 	share(p, other)
 	refused := other.owned()
 	for _, resource := range refused {
-		other.reports(s.prefix+resource+"-value", "refuses the schema as incompatible")
+		other.reports(s.prefix+resource+"-value", "refuses the schema")
 	}
 	before := map[string]int{}
 	for _, resource := range storefake.Names() {

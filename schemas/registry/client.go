@@ -22,11 +22,9 @@ import (
 const (
 	// RequestTimeout is the timeout of a request with its answer.
 	RequestTimeout = 15 * time.Second
-	maxReply       = 4 << 20 // bytes: a hundred times the largest schema
-	// maxCached limits the cached schemas, in bytes of their texts and cachedEntry for each. Their ids come from
-	// records, which any producer may have written.
-	maxCached   = 16 << 20
-	cachedEntry = 100
+	maxReply       = 1 << 20 // bytes: hundreds of times the largest schema
+	// maxCached limits the cached schemas. Their ids come from records, which any producer may have written.
+	maxCached = 16
 )
 
 // Client is a client of one registry. It is safe for concurrent use.
@@ -36,7 +34,6 @@ type Client struct {
 
 	mu      sync.Mutex
 	schemas map[int]string // by id; an id has always one schema
-	cached  int            // bytes, see maxCached
 }
 
 // Config is where a registry is, and how a client proves who it is. No error shows the secrets.
@@ -68,7 +65,9 @@ func New(cfg Config) (*Client, error) {
 		sender = *cfg.HTTP
 	}
 	sender.Transport = boundedReplies{cmp.Or(sender.Transport, http.DefaultTransport)}
-	sender.CheckRedirect = stayHere
+	// net/http would send the password along to any port and scheme of the same host name, and a request that
+	// registers a schema would go on as one that reads.
+	sender.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	client, err := sr.NewClient(sr.URLs(u.String()), sr.UserAgent("storestream"), sr.PreReq(cfg.logIn),
 		sr.HTTPClient(&sender))
 	if err != nil {
@@ -89,12 +88,6 @@ func (c Config) logIn(req *http.Request) error {
 		req.SetBasicAuth(c.Username, "")
 	}
 	return nil
-}
-
-// stayHere follows no redirect. net/http would send the password along to any port and scheme of the same
-// host name, and a request that registers a schema would go on as one that reads.
-func stayHere(req *http.Request, _ []*http.Request) error {
-	return &redirectError{to: req.URL.Scheme + "://" + req.URL.Host}
 }
 
 // boundedReplies ends answers that are longer than any registry's: sr reads them whole.
@@ -124,57 +117,40 @@ func (c *Client) Ensure(
 }
 
 func (c *Client) ensure(ctx context.Context, subject, text string, isKey, auto bool) (int, error) {
-	id, state, err := c.lookUp(ctx, subject, text)
+	id, code, err := c.lookUp(ctx, subject, text)
 	switch {
-	case state == noLookUp && auto:
-	case err != nil || id != 0:
-		return id, err
-	case isKey && state == otherSchema:
+	case isKey && code == sr.ErrSchemaNotFound.Code:
 		return 0, c.fault(KeyChanged, subject)
-	case !auto:
-		return 0, c.fault(NotRegistered, subject)
+	// Small registries take and give schemas but cannot look them up. Registering shows whether it is one at
+	// all.
+	case err == nil || !auto || !HasFault(err, NotRegistered, NotARegistry):
+		return id, err
 	}
 	id, err = c.client.RegisterSchema(ctx, subject, sr.Schema{Schema: text, Type: sr.TypeAvro}, -1, -1)
-	if err != nil {
-		return 0, c.diagnose(subject, err)
+	return c.checked(subject, id, err)
+}
+
+// lookUp returns the id of a schema under subject. code is the registry's own code of the error, 0 if it has
+// none.
+func (c *Client) lookUp(ctx context.Context, subject, text string) (id, code int, err error) {
+	found, err := c.client.LookupSchema(ctx, subject, sr.Schema{Schema: text, Type: sr.TypeAvro})
+	if reply, ok := errors.AsType[*sr.ResponseError](err); ok {
+		code = reply.ErrorCode
 	}
-	if !isID(id) {
+	id, err = c.checked(subject, found.ID, err)
+	return id, code, err
+}
+
+// checked returns an id and an error of sr. The wire format has four bytes for an id, and registries count
+// from 1.
+func (c *Client) checked(subject string, id int, err error) (int, error) {
+	switch {
+	case err != nil:
+		return 0, c.diagnose(subject, err)
+	case id < 1 || id > math.MaxInt32:
 		return 0, c.fault(NotARegistry, subject)
 	}
 	return id, nil
-}
-
-// isID says whether the wire format has room for an id, which is four bytes there. Registries count from 1.
-func isID(id int) bool { return id >= 1 && id <= math.MaxInt32 }
-
-// subjectState is the content of a subject that does not have the schema that we look for.
-type subjectState int
-
-const (
-	noSubject subjectState = iota
-	otherSchema
-	// noLookUp is the state if the address does not know the request. Small registries take and give schemas but
-	// cannot look them up. The request that registers the schema shows whether it is a registry at all.
-	noLookUp
-)
-
-// lookUp returns the id of a schema under subject, 0 if it is not there.
-func (c *Client) lookUp(ctx context.Context, subject, text string) (int, subjectState, error) {
-	found, err := c.client.LookupSchema(ctx, subject, sr.Schema{Schema: text, Type: sr.TypeAvro})
-	var reply *sr.ResponseError
-	switch {
-	case err == nil && !isID(found.ID):
-		return 0, noSubject, c.fault(NotARegistry, subject)
-	case err == nil:
-		return found.ID, otherSchema, nil
-	case errors.As(err, &reply) && reply.ErrorCode == sr.ErrSubjectNotFound.Code:
-		return 0, noSubject, nil
-	case errors.As(err, &reply) && reply.ErrorCode == sr.ErrSchemaNotFound.Code:
-		return 0, otherSchema, nil
-	case isUnknownRequest(err):
-		return 0, noLookUp, c.diagnose(subject, err)
-	}
-	return 0, noSubject, c.diagnose(subject, err)
 }
 
 // Schema returns the text of the schema with that id. The error is an *Error.
@@ -185,13 +161,10 @@ func (c *Client) Schema(ctx context.Context, id int) (string, error) {
 	if ok {
 		return text, nil
 	}
-	text, err := c.fetch(ctx, id)
-	if err == nil {
-		c.keep(id, text)
-	}
-	return text, err
+	return c.fetch(ctx, id)
 }
 
+// fetch asks for a schema and caches it.
 func (c *Client) fetch(ctx context.Context, id int) (string, error) {
 	what := fmt.Sprintf("schema id %d", id)
 	s, err := c.client.SchemaByID(ctx, id)
@@ -201,33 +174,23 @@ func (c *Client) fetch(ctx context.Context, id int) (string, error) {
 	if s.Type != sr.TypeAvro || s.Schema == "" || len(s.References) > 0 {
 		return "", c.fault(NotAvro, what)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.schemas) >= maxCached {
+		clear(c.schemas)
+	}
+	c.schemas[id] = s.Schema
 	return s.Schema, nil
 }
 
-func (c *Client) keep(id int, text string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, ok := c.schemas[id]; ok {
-		return // another asked at the same time
-	}
-	if c.cached += len(text) + cachedEntry; c.cached > maxCached {
-		clear(c.schemas)
-		c.cached = len(text) + cachedEntry
-	}
-	c.schemas[id] = text
-}
-
 // Record asks the registry again for the schema with that id, and returns the name of its record without the
-// namespace. An id has always one schema, unless a registry lost its schemas and gives ids a second time. If
-// the schema differs from the cached one, Record empties the cache. The error is an *Error.
+// namespace. An id has always one schema, unless a registry lost its schemas and gives ids a second time. So
+// Record empties the cache. The error is an *Error.
 func (c *Client) Record(ctx context.Context, id int) (name string, err error) {
-	text, err := c.fetch(ctx, id)
 	c.mu.Lock()
-	if kept, ok := c.schemas[id]; ok && kept != text && !Retryable(err) {
-		clear(c.schemas)
-		c.cached = 0
-	}
+	clear(c.schemas)
 	c.mu.Unlock()
+	text, err := c.fetch(ctx, id)
 	if err != nil {
 		return "", err
 	}
@@ -264,16 +227,15 @@ func (c *Client) Check(ctx context.Context, topic string, r *schemas.Resource) (
 
 func (c *Client) check(ctx context.Context, subject, text string, isKey bool) (Subject, error) {
 	s := Subject{Name: subject}
-	id, state, err := c.lookUp(ctx, subject, text)
-	if err != nil {
-		return s, err
-	}
-	if id != 0 || state == noSubject {
+	id, code, err := c.lookUp(ctx, subject, text)
+	switch {
+	case err == nil || code == sr.ErrSubjectNotFound.Code:
 		s.ID, s.Compatible = id, true
 		return s, nil
-	}
-	if isKey {
-		s.Messages = []string{KeyChanged.advice()}
+	case code != sr.ErrSchemaNotFound.Code:
+		return s, err
+	case isKey:
+		s.Messages = []string{advice[KeyChanged]}
 		return s, nil
 	}
 	const latest = -1
@@ -291,25 +253,17 @@ func (c *Client) check(ctx context.Context, subject, text string, isKey bool) (S
 // is an *Error.
 func (c *Client) ReadOnly(ctx context.Context) (bool, error) {
 	result := c.client.Mode(ctx)[0]
-	switch {
-	case isUnknownRequest(result.Err):
-		return false, nil
-	case result.Err != nil:
-		return false, c.diagnose("its mode", result.Err)
+	if result.Err == nil {
+		return result.Mode == sr.ModeReadOnly, nil
 	}
-	return result.Mode == sr.ModeReadOnly, nil
+	err := c.diagnose("its mode", result.Err)
+	if HasFault(err, NotRegistered, NotARegistry) { // it does not know the request
+		return false, nil
+	}
+	return false, err
 }
 
 // fault returns an error that has no other cause than its kind.
 func (c *Client) fault(f Fault, subject string) error {
 	return &Error{Fault: f, Subject: subject, URL: c.url}
-}
-
-// diagnose turns an error of sr into an *Error about subject.
-func (c *Client) diagnose(subject string, err error) error {
-	if errors.Is(err, context.Canceled) {
-		return err // the caller gave up: that says nothing about the registry
-	}
-	f, cause := faultOf(err)
-	return &Error{Fault: f, Subject: subject, URL: c.url, Err: cause}
 }
