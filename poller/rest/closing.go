@@ -9,13 +9,13 @@ import (
 	"go.uber.org/zap"
 )
 
-// closeDays closes the days from next to last that can be closed, and lets settled follow. tried is set if
-// there was a day to read. from is the first day that is not settled, or past in a first load: then the first
-// window has no lower bound.
+// closeDays closes the days of a pass that are over and can be closed, and lets settled follow. In a first load
+// the first window has no lower bound.
 //
 // A day that cannot be closed delays settling, not the days behind it: they are closed too and remembered,
 // and when that day can be closed, settled passes them all at once.
-func (s *Source) closeDays(ctx context.Context, rd *read, from, next, last day) (tried bool, err error) {
+func (s *Source) closeDays(ctx context.Context, rd *read) error {
+	from, next, last := rd.from, rd.next, rd.last
 	firstOpen := next // the first day that is not closed
 	advance := func() {
 		for ; s.days[firstOpen].closed; firstOpen++ {
@@ -31,7 +31,7 @@ func (s *Source) closeDays(ctx context.Context, rd *read, from, next, last day) 
 			next++
 			continue
 		}
-		tried = true
+		rd.whole = true
 		days := span{From: next, To: min(next+day(s.batches.days)-1, s.days.freeUntil(next, last))}
 		asked := days
 		switch {
@@ -55,7 +55,7 @@ func (s *Source) closeDays(ctx context.Context, rd *read, from, next, last day) 
 			err = rd.checkEnd(ctx, w, &o)
 		}
 		if err != nil || rd.replan {
-			return true, err
+			return err
 		}
 		rd.settled = rd.earned // the days before this window: see earned
 		if o.Whole {
@@ -73,8 +73,8 @@ func (s *Source) closeDays(ctx context.Context, rd *read, from, next, last day) 
 		advance()
 		s.report(firstOpen, last)
 		if err := rd.flushIfDue(ctx); err != nil {
-			return true, err
+			return err
 		}
 	}
-	return tried, nil
+	return nil
 }

@@ -47,6 +47,11 @@ type read struct {
 	// settled is Settled of the next batch. earned becomes settled once the window after it was read, because days
 	// may be another zone's (see calendar). MinInstant if no day was closed.
 	settled, earned schemas.Instant
+	// The days of a pass: from is the first that is not settled, or past in a first load. Those from next to last
+	// are over, and are to be closed. open is the first of the open window, and whole is set if that is to be read
+	// whole.
+	from, next, last, open day
+	whole                  bool
 	// delayed is the first reason why the resource settles no further.
 	delayed string
 

@@ -115,7 +115,12 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 			case r.Kind == poller.Lookup:
 				err = s.lookup(ctx, rd)
 			default:
-				err = s.pass(ctx, rd)
+				if err = s.planPass(ctx, rd); err == nil {
+					err = s.closeDays(ctx, rd)
+				}
+				if err == nil && !rd.replan {
+					err = s.readOpenWindow(ctx, rd)
+				}
 			}
 			if rd.replan && err == nil {
 				s.forget() // its last batch is dropped, also if another source has withdrawn the new value

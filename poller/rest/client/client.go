@@ -143,8 +143,9 @@ func (c *Client) fetchKey(ctx context.Context) (key string, err error) {
 		return err
 	}
 	for again := true; again && err == nil; {
-		if err = r.ready(ctx); err == nil {
-			again, err = r.judge(ctx, r.send(ctx))
+		var req *http.Request
+		if req, err = r.prepare(ctx); err == nil {
+			again, err = r.judge(ctx, r.receive(r.client.http.Do(req)))
 		}
 	}
 	r.body.release()

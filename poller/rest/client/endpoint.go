@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
@@ -34,8 +35,9 @@ func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
 		return err
 	}
 	for again := true; again && err == nil; {
-		if err = r.ready(ctx); err == nil {
-			again, err = r.judge(ctx, r.send(ctx))
+		var req *http.Request
+		if req, err = r.prepare(ctx); err == nil {
+			again, err = r.judge(ctx, r.receive(r.client.http.Do(req)))
 		}
 	}
 	p.Date, p.Age = r.date, r.age
