@@ -18,7 +18,7 @@ func (rd *read) earliest(
 	low, high, until := day(0), last, last // rows from before 1970 end up in the first window
 	for n := 1; ; n++ {
 		empty := true
-		_, err := rd.glance(ctx, along(span{From: past, To: until}), 1, func(p client.Page) (enough bool) {
+		_, err := rd.glance(ctx, along(span{From: past, To: until}), 0, 1, func(p client.Page) (enough bool) {
 			empty = empty && len(p.Rows) == 0 && p.Count <= 0 // one that counts rows and shows none proves nothing
 			return !empty
 		})

@@ -152,7 +152,7 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 	empty := !rd.met
 	if empty { // as days are on which all rows were deleted
 		all := window{updated: always, created: always}
-		_, err := rd.glance(ctx, all, 1, func(p client.Page) bool { empty = len(p.Rows) == 0; return !empty })
+		_, err := rd.glance(ctx, all, 0, 1, func(p client.Page) bool { empty = len(p.Rows) == 0; return !empty })
 		if err != nil {
 			return err
 		}

@@ -66,7 +66,7 @@ func (rd *read) learnUpTo(ctx context.Context, to *dialect.Property, w window) (
 		// A row that can decide: by preference it is at no zone's midnight. It is older than the overlap, so that it
 		// is on all pages on which it will be.
 		at := schemas.MinInstant
-		why, err := rd.glance(ctx, w, paging.PageSize, rd.times(to, func(t schemas.Instant) (enough bool) {
+		why, err := rd.glance(ctx, w, 0, paging.PageSize, rd.times(to, func(t schemas.Instant) (enough bool) {
 			if t >= 0 && t < until && proof.Decides(t) {
 				at = t
 			}
@@ -80,7 +80,7 @@ func (rd *read) learnUpTo(ctx context.Context, to *dialect.Property, w window) (
 			// A few pages of it will do: if days of which all these rows have one time are taken for midnights, that
 			// does no harm. Asked for with the day after they show rows of that, and are read as in another zone.
 			asked := span{From: alone, To: alone}
-			why, err := rd.glance(ctx, along(asked), paging.PageSize, rd.times(to, func(t schemas.Instant) (enough bool) {
+			why, err := rd.glance(ctx, along(asked), 0, paging.PageSize, rd.times(to, func(t schemas.Instant) (enough bool) {
 				if proof.MetAlone(t); proof.Whole {
 					rd.src.cfg.Dialect.Prove(to, dialect.Whole, rowAmong(t, asked))
 				}
@@ -94,7 +94,7 @@ func (rd *read) learnUpTo(ctx context.Context, to *dialect.Property, w window) (
 			continue
 		}
 		still := false
-		why, err = rd.glance(ctx, w, paging.PageSize, rd.times(to, func(t schemas.Instant) (enough bool) {
+		why, err = rd.glance(ctx, w, 0, paging.PageSize, rd.times(to, func(t schemas.Instant) (enough bool) {
 			still = still || t < until && dayOf(t) == d && proof.Decides(t)
 			return still
 		}))

@@ -50,7 +50,7 @@ type call struct {
 	head http.Header
 }
 
-func (c *Client) newCall(path, query string, body *body, count Counters) *call {
+func newCall(c *Client, path, query string, body *body, count Counters) *call {
 	return &call{client: c, path: path, query: query, body: body, count: count, pauses: backoff.ExponentialBackOff{
 		InitialInterval: 250 * time.Millisecond, MaxInterval: 20 * time.Second, Multiplier: 2, RandomizationFactor: 0.5}}
 }
@@ -63,7 +63,7 @@ func (r *call) prepare(ctx context.Context) (*http.Request, error) {
 	}
 	if !r.open { // after the wait, during which the key may have been replaced
 		var err error
-		if r.key, err = c.keys.get(ctx, ""); err != nil {
+		if r.key, err = c.key(ctx, ""); err != nil {
 			return nil, err
 		}
 	}
@@ -198,8 +198,7 @@ func (r *call) pauseAll(status int) {
 // renew gets another key after a 401. A configured key is another one only if its file has changed since. If
 // not, the next poll looks at the file.
 func (r *call) renew(ctx context.Context) error {
-	keys := r.client.keys
-	if chosen := keys.configured; chosen.IsSet() {
+	if chosen := r.client.apiKey; chosen.IsSet() {
 		if chosen.Get() != r.key {
 			return nil
 		}
@@ -209,6 +208,6 @@ func (r *call) renew(ctx context.Context) error {
 	if r.renewals++; r.renewals > maxRenewals {
 		return fmt.Errorf("%s answered 401 to a key that %s had just given", r.path, keyPath)
 	}
-	_, err := keys.get(ctx, r.key)
+	_, err := r.client.key(ctx, r.key)
 	return err
 }

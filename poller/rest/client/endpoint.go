@@ -28,7 +28,7 @@ func (c *Client) Endpoint(path string, count Counters) *Endpoint {
 // service refuses this request (Refusal), Date and Age are those of the refusal. Other errors are those of any
 // request (see the package's comment).
 func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
-	r := e.client.newCall(e.path, query, &e.body, e.count)
+	r := newCall(e.client, e.path, query, &e.body, e.count)
 	r.check = func(body []byte) (err error) {
 		p, err = openPage(body, e.rows)
 		e.rows = p.Rows
