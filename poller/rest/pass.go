@@ -44,18 +44,12 @@ func (s *Source) planPass(ctx context.Context, rd *read) error {
 		return err
 	}
 	rd.from, rd.last = s.calendar.firstDay(max(rd.req.From, s.cfg.Start)), s.calendar.lastOver()
-	rd.open, rd.next = max(rd.from, rd.last+1), rd.from
+	rd.open = max(rd.from, rd.last+1)
 	rd.whole = rd.req.Complete || rd.from == past
 	s.report(rd.from, rd.last)
-	if rd.from != past {
-		return nil
-	}
-	// A first load begins with the window of everything up to the earliest day. If there is no row at all, no
-	// day is settled: an empty service may be one that is just being filled.
-	s.cfg.Doing("looking for the earliest row")
-	first, found, err := rd.earliest(ctx, updatedOn, rd.last, s.earliest)
-	if rd.next = rd.last + 1; found {
-		s.earliest, rd.next = first, first
+	err := rd.findFirst(ctx, updatedOn, s.earliest)
+	if rd.from == past && rd.next <= rd.last {
+		s.earliest = rd.next
 	}
 	return err
 }

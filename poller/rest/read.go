@@ -48,10 +48,10 @@ type read struct {
 	// may be another zone's (see calendar). MinInstant if no day was closed.
 	settled, earned schemas.Instant
 	// The days of a pass: from is the first that is not settled, or past in a first load. Those from next to last
-	// are over, and are to be closed. open is the first of the open window, and whole is set if that is to be read
-	// whole.
-	from, next, last, open day
-	whole                  bool
+	// are over, and are to be closed, and firstOpen is the first that is not closed. open is the first of the open
+	// window, and whole is set if that is to be read whole.
+	from, next, firstOpen, last, open day
+	whole                             bool
 	// delayed is the first reason why the resource settles no further.
 	delayed string
 

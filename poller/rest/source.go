@@ -120,7 +120,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 				err = s.lookup(ctx, rd)
 			default:
 				if err = s.planPass(ctx, rd); err == nil {
-					err = s.closeDays(ctx, rd)
+					err = s.closeDays(ctx, rd, updatedOn)
 				}
 				if err == nil && !rd.replan {
 					err = s.readOpenWindow(ctx, rd)
