@@ -9,7 +9,6 @@ import (
 	"github.com/storestream/storestream/poller/rest/dialect"
 	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
-	"go.uber.org/zap"
 )
 
 // calendar knows which of the service's days are over, and in which of them the rows of a UTC day can be.
@@ -48,8 +47,7 @@ type calendar struct {
 	notUTC                           bool
 	updatedMidnight, createdMidnight bool
 	// begun is the newest day that was shown to begin at midnight UTC or before.
-	begun  day
-	strays bool // the log has reported rows that were not asked for
+	begun day
 }
 
 // adopt takes over the dialect's values, which any source of this process may have proven. It reports whether
@@ -84,7 +82,7 @@ func (c *calendar) wentBack(settled schemas.Instant) error {
 // check looks for rows that were not asked for. replan is set if they show how the service cuts days, or
 // contradict the dialect. Rows further off show that the service does not filter as we ask, so its answer
 // proves nothing.
-func (c *calendar) check(a *paging.Answer, asked span, log *zap.Logger) (replan bool) {
+func (c *calendar) check(a *paging.Answer, asked span) (replan bool) {
 	for _, row := range a.Rows {
 		if row.Updated == paging.NoTime {
 			continue
@@ -100,10 +98,6 @@ func (c *calendar) check(a *paging.Answer, asked span, log *zap.Logger) (replan 
 			return true
 		case dialect.Unasked(off):
 			a.Doubt = "the service answers with rows that were not asked for, as if it did not filter by updated_at"
-			if !c.strays {
-				c.strays = true
-				log.Warn(a.Doubt)
-			}
 		}
 	}
 	return false

@@ -4,77 +4,85 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/paging"
-	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
 )
 
-// closeDays closes the days from next to last that can be closed, and lets settled follow. tried is set if
-// there was a day to read. from is the first day that is not settled, or past in a first load: then the first
-// window has no lower bound.
+// closeDays reads the days from rd.next to rd.last, several at once, along updated_at or created_at. If nothing
+// is known of the days before, the first window has no lower bound.
 //
-// A day that cannot be closed delays settling, not the days behind it: they are closed too and remembered,
-// and when that day can be closed, settled passes them all at once.
-func (s *Source) closeDays(ctx context.Context, rd *read, from, next, last day) (tried bool, err error) {
-	firstOpen := next // the first day that is not closed
-	advance := func() {
-		for ; s.days[firstOpen].closed; firstOpen++ {
-			delete(s.days, firstOpen)
-			rd.earned = s.calendar.settledBefore(firstOpen + 1)
-		}
-		next = max(next, firstOpen)
+// A pass closes them, and lets settled follow. A day that cannot be closed delays settling, not the days behind
+// it: they are closed too and remembered, and when that day can be closed, settled passes them all at once. Any
+// other read ends with an error at a day that was not read whole.
+func (s *Source) closeDays(ctx context.Context, rd *read, along func(span) window) error {
+	known, batches, verb := s.days, &s.batches, "closing "
+	if rd.req.Kind != poller.Pass {
+		known, batches, verb = days{}, &batchOfDays{days: 1}, "reading all rows of "
 	}
-	advance()
-	for next <= last {
-		if s.days[next].closed || s.days[next].waits() {
-			rd.delay(s.days[next].why)
-			next++
+	last, unbounded := rd.last, rd.from == past
+	for rd.passClosed(known); rd.next <= last; rd.passClosed(known) {
+		next := rd.next
+		if known[next].closed || known[next].waits() {
+			rd.delay(known[next].why)
+			unbounded = false
+			rd.next++
 			continue
 		}
-		tried = true
-		days := span{From: next, To: min(next+day(s.batches.days)-1, s.days.freeUntil(next, last))}
+		rd.whole = true
+		days := span{From: next, To: min(next+day(batches.days)-1, known.freeUntil(next, last))}
 		asked := days
 		switch {
-		case from == past && next == firstOpen && rd.earned == schemas.MinInstant:
+		case unbounded:
 			asked.From = past
-		case next == from:
-			asked.From = s.calendar.begin(from)
+		case next == rd.from:
+			asked.From = s.calendar.begin(next)
 		}
-		doing := "closing " + days.From.String() + " to " + days.To.String()
-		if days.Single() {
-			doing = "closing " + days.From.String()
-		}
+		doing := verb + days.String()
 		s.cfg.Doing(doing)
-		w := updatedOn(asked)
-		m := s.batches.machine(s.reader, rd.set(w, paging.Shrinking), days.Length(), days.From == last)
+		w := along(asked)
+		m := batches.machine(s.reader, rd.set(w, paging.Shrinking), days.Length(), next == last)
 		o, err := rd.pages(ctx, w, m, doing)
 		if err == nil && !rd.replan {
-			if s.batches.adapt(days.Length(), o, s.reader) {
+			if batches.adapt(days.Length(), o, s.reader) {
 				continue
 			}
 			err = rd.checkEnd(ctx, w, &o)
 		}
 		if err != nil || rd.replan {
-			return true, err
+			return err
 		}
-		rd.settled = rd.earned // the days before this window: see earned
+		if rd.req.Kind == poller.Pass {
+			rd.settled = rd.earned // the days before this window: see earned
+		} else if !o.Whole {
+			return rd.incomplete(ctx, w, o)
+		}
+		rd.next, unbounded = days.To+1, false
 		if o.Whole {
-			s.days.close(days)
+			known.close(days)
 		} else {
 			why := fmt.Sprintf("%s cannot be closed: %s", days.From, o.Why)
 			rd.delay(why)
 			if rd.spoiled == nil { // else this read ends with an error anyway, and the next one tries again
-				s.days.leaveOpen(days, why)
+				known.leaveOpen(days, why)
 			}
 			s.cfg.Log.Warn("a day cannot be closed yet; later days go on",
 				zap.Stringer("day", days.From), zap.String("why", o.Why))
 		}
-		next = days.To + 1
-		advance()
-		s.report(firstOpen, last)
 		if err := rd.flushIfDue(ctx); err != nil {
-			return true, err
+			return err
 		}
 	}
-	return tried, nil
+	return nil
+}
+
+// passClosed moves the first day that is not closed over all that are closed without a gap.
+func (rd *read) passClosed(known days) {
+	for ; known[rd.firstOpen].closed; rd.firstOpen++ {
+		delete(known, rd.firstOpen)
+		rd.earned = rd.src.calendar.settledBefore(rd.firstOpen + 1)
+	}
+	if rd.next = max(rd.next, rd.firstOpen); rd.req.Kind == poller.Pass {
+		rd.src.report(rd.firstOpen, rd.last)
+	}
 }

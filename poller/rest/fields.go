@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/rest/client"
 	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 )
@@ -66,11 +67,15 @@ func (f *fields) names() []string {
 	return names
 }
 
-// check looks at the rows that s has parsed of the answer to query. It returns a *poller.BlockedError if a
-// field is gone.
-func (f *fields) check(ctx context.Context, s *Source, query string) error {
+// confirmations is how often both answers have to agree again. If one of two servers has lost a field, they
+// may agree by chance.
+const confirmations = 8
+
+// check looks at the rows that rd has parsed of a page of w. It returns a *poller.BlockedError if a field is
+// gone.
+func (f *fields) check(ctx context.Context, rd *read, w window, page, size int) error {
 	var rows int
-	rows, f.page = s.parser.Missing(f.page[:0])
+	rows, f.page = rd.src.parser.Missing(f.page[:0])
 	f.rows += rows
 	var lost []int
 	for i, n := range f.page {
@@ -84,9 +89,40 @@ func (f *fields) check(ctx context.Context, s *Source, query string) error {
 		}
 	}
 	for n := 0; n < confirmations && len(lost) > 0; n++ {
-		var err error
-		if lost, err = f.confirm(ctx, s, query, lost); err != nil {
+		others, without, err := f.glance(ctx, rd, window{updated: always, created: always}, 0, paging.PageSize)
+		if err != nil {
 			return err
+		}
+		if others == 0 {
+			return fmt.Errorf("%s: rows lack a field that every row had, and there are no others to compare them with",
+				f.res.Name)
+		}
+		var gone []string
+		lost = slices.DeleteFunc(lost, func(i int) bool {
+			if without[i] == others {
+				gone = append(gone, f.res.Fields[i].Name)
+			}
+			f.expected[i] = f.expected[i] && (without[i] == others || without[i] == 0)
+			return !f.expected[i]
+		})
+		if len(gone) > 0 {
+			return &poller.BlockedError{What: fmt.Sprintf("%s: the service's rows have lost %s: every row had it, and "+
+				"none of %d has it now. Nothing is published, for it would be null in every row. This goes on by "+
+				"itself when it is back; if it is gone for good, take it out of the schema",
+				f.res.Name, strings.Join(gone, ", "), others)}
+		}
+		if len(lost) == 0 {
+			return nil
+		}
+		rows, without, err := f.glance(ctx, rd, w, page, size)
+		if err != nil {
+			return err
+		}
+		for _, i := range lost {
+			if rows == 0 || without[i] < rows {
+				return fmt.Errorf("%s: answers differ in whether rows have the field %s; they are read again",
+					f.res.Name, f.res.Fields[i].Name)
+			}
 		}
 	}
 	for _, i := range lost {
@@ -95,85 +131,20 @@ func (f *fields) check(ctx context.Context, s *Source, query string) error {
 	return nil
 }
 
-// confirmations is how often both answers have to agree again. If one of two servers has lost a field, they
-// may agree by chance.
-const confirmations = 8
-
-// confirm finds out why no row of the answer to query has the fields lost. It returns those that all rows of
-// any time have, and that the rows of that answer still lack.
-func (f *fields) confirm(ctx context.Context, s *Source, query string, lost []int) (alike []int, err error) {
-	others, without, err := f.ofAnyTime(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	var gone []int
-	for _, i := range lost {
-		switch without[i] {
-		case others:
-			gone = append(gone, i)
-		case 0:
-			alike = append(alike, i)
-		default:
-			f.expected[i] = false
+// glance returns how many rows of w, from a page on, the first page with a good row has, and by field how many
+// of these lack it.
+func (f *fields) glance(
+	ctx context.Context, rd *read, w window, page, size int,
+) (rows int, without []int, err error) {
+	doubt, err := rd.glance(ctx, w, page, size, func(p client.Page) (enough bool) {
+		for _, raw := range p.Rows {
+			rd.src.parser.Parse(raw)
 		}
+		rows, without = rd.src.parser.Missing(nil)
+		return rows > 0
+	})
+	if err == nil && doubt != "" {
+		err = fmt.Errorf("%s: %s", f.res.Name, doubt)
 	}
-	if len(gone) > 0 {
-		return nil, f.blocked(gone, others)
-	}
-	if len(alike) == 0 {
-		return nil, nil
-	}
-	rows, without, _, err := missing(ctx, s, query)
-	if err != nil {
-		return nil, err
-	}
-	for _, i := range alike {
-		if rows == 0 || without[i] < rows {
-			return nil, fmt.Errorf("%s: answers differ in whether rows have the field %s; they are read again",
-				f.res.Name, f.res.Fields[i].Name)
-		}
-	}
-	return alike, nil
-}
-
-func (f *fields) blocked(gone []int, rows int) error {
-	var names []string
-	for _, i := range gone {
-		names = append(names, f.res.Fields[i].Name)
-	}
-	return &poller.BlockedError{What: fmt.Sprintf("%s: the service's rows have lost %s: every row had it, and "+
-		"none of %d has it now. Nothing is published, for it would be null in every row. This goes on by "+
-		"itself when it is back; if it is gone for good, take it out of the schema",
-		f.res.Name, strings.Join(names, ", "), rows)}
-}
-
-// ofAnyTime looks at the first rows of all. A page may be empty though more follow.
-func (f *fields) ofAnyTime(ctx context.Context, s *Source) (rows int, without []int, err error) {
-	all := window{updated: always, created: always}
-	for page, more := 0, true; more && page < mostGlances; page++ {
-		rows, without, more, err = missing(ctx, s, all.query(page, paging.PageSize))
-		if err != nil || rows > 0 {
-			return rows, without, err
-		}
-	}
-	return 0, nil, fmt.Errorf("%s: rows lack a field that every row had, and there are no others to compare "+
-		"them with", f.res.Name)
-}
-
-// missing asks for rows, which it does not hand on, and says how many of them are good and, by field, how
-// many of these lack it; and whether more rows follow.
-func missing(ctx context.Context, s *Source, query string) (rows int, without []int, more bool, err error) {
-	p, err := s.endpoint.Page(ctx, query)
-	defer s.endpoint.Release()
-	if err != nil {
-		return 0, nil, false, err
-	}
-	for _, raw := range p.Rows {
-		s.parser.Parse(raw)
-	}
-	rows, without = s.parser.Missing(nil)
-	if p.Age > 0 {
-		return 0, nil, false, fmt.Errorf("%s: %s", s.cfg.Resource.Name, cached(p.Age))
-	}
-	return rows, without, p.More, nil
+	return rows, without, err
 }

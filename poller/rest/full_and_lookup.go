@@ -53,47 +53,16 @@ func (s *Source) lastPast() day { return dayOf(s.clock.Over().Add(-s.cfg.Overlap
 // everything reads the rows of the days from `from` on: those of the past in batches of days, and then the
 // rest at once, which may still gain rows.
 func (s *Source) everything(ctx context.Context, rd *read, along func(span) window, from day) error {
-	next, last := from, s.lastPast()
-	if from == past {
-		first, found, err := rd.earliest(ctx, along, last, past)
-		if err != nil {
-			return err
-		}
-		if next = first; !found {
-			next = last + 1
-		}
+	rd.from, rd.last = from, s.lastPast()
+	if err := rd.findFirst(ctx, along, past); err != nil {
+		return err
 	}
-	batch, unbounded := batchOfDays{days: 1}, from == past
-	for next <= last {
-		days := span{From: next, To: min(next+day(batch.days)-1, last)}
-		w := along(days)
-		if unbounded {
-			w = along(span{From: past, To: days.To})
-		}
-		doing := "reading all " + w.String()
-		s.cfg.Doing(doing)
-		m := batch.machine(s.reader, rd.set(w, paging.Shrinking), days.Length(), false)
-		o, err := rd.pages(ctx, w, m, doing)
-		if err == nil && !rd.replan {
-			if batch.adapt(days.Length(), o, s.reader) {
-				continue
-			}
-			err = rd.checkEnd(ctx, w, &o)
-		}
-		if err != nil || rd.replan {
-			return err
-		}
-		if !o.Whole {
-			return rd.incomplete(ctx, w, o)
-		}
-		unbounded, next = false, days.To+1
-		if err := rd.flushIfDue(ctx); err != nil {
-			return err
-		}
-	}
-	open := span{From: max(next, last+1), To: future}
-	if unbounded {
+	open := span{From: max(from, rd.last+1), To: future}
+	if from == past && rd.next > rd.last { // no window without a lower bound is read before
 		open = always
+	}
+	if err := s.closeDays(ctx, rd, along); err != nil || rd.replan {
+		return err
 	}
 	return s.complete(ctx, rd, along(open), paging.Growing)
 }
@@ -152,7 +121,7 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 	empty := !rd.met
 	if empty { // as days are on which all rows were deleted
 		all := window{updated: always, created: always}
-		_, err := rd.glance(ctx, all, 1, func(p client.Page) bool { empty = len(p.Rows) == 0; return !empty })
+		_, err := rd.glance(ctx, all, 0, 1, func(p client.Page) bool { empty = len(p.Rows) == 0; return !empty })
 		if err != nil {
 			return err
 		}

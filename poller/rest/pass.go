@@ -34,43 +34,32 @@ type openWindow struct {
 	nextRepeatedRead time.Time
 }
 
-// pass closes the days that are over and reads the open window: everything updated since, without an end, so
+// A pass closes the days that are over and reads the open window: everything updated since, without an end, so
 // that a row that is updated while midnight passes stays in it. Rows that leave a past day while it is read
 // have been updated, so they are in the open window, which is read after.
-//
-// The open window need not be read whole if the pass need not be complete, no day can be closed, a whole read
-// is not long ago, and one page would not do.
-func (s *Source) pass(ctx context.Context, rd *read) error {
+
+// planPass finds the days of a pass.
+func (s *Source) planPass(ctx context.Context, rd *read) error {
 	if err := s.calendar.wentBack(rd.req.From); err != nil && rd.req.From > s.cfg.Start {
 		return err
 	}
-	from := s.calendar.firstDay(max(rd.req.From, s.cfg.Start))
-	last := s.calendar.lastOver()
-	open := max(from, last+1)
-	s.report(from, last)
-	next, found := from, true
-	if from == past {
-		// A first load begins with the window of everything up to the earliest day. If there is no row at all, no
-		// day is settled: an empty service may be one that is just being filled.
-		s.cfg.Doing("looking for the earliest row")
-		var err error
-		if next, found, err = rd.earliest(ctx, updatedOn, last, s.earliest); err != nil {
-			return err
-		}
-		if found {
-			s.earliest = next
-		}
+	rd.from, rd.last = s.calendar.firstDay(max(rd.req.From, s.cfg.Start)), s.calendar.lastOver()
+	rd.open = max(rd.from, rd.last+1)
+	rd.whole = rd.req.Complete || rd.from == past
+	s.report(rd.from, rd.last)
+	err := rd.findFirst(ctx, updatedOn, s.earliest)
+	if rd.from == past && rd.next <= rd.last {
+		s.earliest = rd.next
 	}
-	whole := rd.req.Complete || from == past
-	if found {
-		tried, err := s.closeDays(ctx, rd, from, next, last)
-		if err != nil || rd.replan {
-			return err
-		}
-		whole = whole || tried
-	}
-	m := &s.open
-	whole = whole || !m.paged || m.from != open || s.clock.Now().Sub(m.began) >= max(wholeEvery, 10*m.took)
+	return err
+}
+
+// readOpenWindow reads the open window. It need not be read whole if the pass need not be complete, no day
+// could be closed, a whole read is not long ago, and one page would not do. Then one pass over it will do, or
+// if the service sorts, a cheap poll.
+func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
+	m, busy, open := &s.open, time.Now(), rd.open
+	whole := rd.whole || !m.paged || m.from != open || s.clock.Now().Sub(m.began) >= max(wholeEvery, 10*m.took)
 	if !whole && s.reader.Order() != paging.Unknown {
 		ok, err := s.newest(ctx, rd)
 		if err != nil || rd.replan {
@@ -81,12 +70,6 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 		}
 		whole = true
 	}
-	return s.readOpenWindow(ctx, rd, open, whole)
-}
-
-// readOpenWindow reads the open window to its end, in one pass unless it is to be read whole.
-func (s *Source) readOpenWindow(ctx context.Context, rd *read, open day, whole bool) error {
-	m, busy := &s.open, time.Now()
 	began, reach := s.clock.Now(), s.clock.Service().Add(-s.cfg.Overlap)
 	s.cfg.Doing("reading what changed since " + open.String())
 	w := updatedOn(span{From: open, To: future})

@@ -47,6 +47,11 @@ type read struct {
 	// settled is Settled of the next batch. earned becomes settled once the window after it was read, because days
 	// may be another zone's (see calendar). MinInstant if no day was closed.
 	settled, earned schemas.Instant
+	// The days of a pass: from is the first that is not settled, or past in a first load. Those from next to last
+	// are over, and are to be closed, and firstOpen is the first that is not closed. open is the first of the open
+	// window, and whole is set if that is to be read whole.
+	from, next, firstOpen, last, open day
+	whole                             bool
 	// delayed is the first reason why the resource settles no further.
 	delayed string
 
@@ -94,13 +99,12 @@ func (rd *read) pages(
 			s.cfg.Doing(doing + ", " + terminal.Plural(q.Left, "page") + " left")
 		}
 		part := window{updated: w.updated, created: q.Created}
-		query := s.calendar.query(part, q.Page, q.Size)
 		asked := time.Now()
-		p, err := s.endpoint.Page(ctx, query)
+		p, err := s.endpoint.Page(ctx, s.calendar.query(part, q.Page, q.Size))
 		a, err := rd.answer(p, err, part, q.Page, asked)
 		s.endpoint.Release()
 		if err == nil && !rd.replan {
-			err = rd.fields.check(ctx, s, query)
+			err = rd.fields.check(ctx, rd, part, q.Page, q.Size)
 		}
 		if cut := q.Created.To != future && !rd.createdTo.Whole; cut && err == nil && !rd.replan {
 			if !rd.tried {
@@ -189,7 +193,7 @@ func (rd *read) answer(
 			rd.learn(dialect.UpdatedTo, schemas.Instant(row.Updated), w.updated)
 		}
 	}
-	rd.replan = rd.replan || s.calendar.check(&a, w.updated, s.cfg.Log)
+	rd.replan = rd.replan || s.calendar.check(&a, w.updated)
 	return a, nil
 }
 
@@ -208,15 +212,15 @@ func cached(age time.Duration) string {
 // mostGlances is how many pages are searched for a row that makes a difference.
 const mostGlances = 10
 
-// glance looks at the first pages of w, of so many rows, until one is enough. It hands no row on, so it may ask
+// glance looks at the pages of w from first on, of so many rows, until one is enough. It hands no row on, so it may ask
 // for anything. A service may say of a page without rows that more follow: of some pages, or of every page.
 // doubt, if not empty, says why the answers prove nothing.
 func (rd *read) glance(
-	ctx context.Context, w window, size int, enough func(client.Page) bool,
+	ctx context.Context, w window, first, size int, enough func(client.Page) bool,
 ) (doubt string, err error) {
 	s, rows := rd.src, 0
 	defer s.endpoint.Release()
-	for page := range mostGlances {
+	for page := first; page < first+mostGlances; page++ {
 		p, err := s.endpoint.Page(ctx, s.calendar.query(w, page, size))
 		if page > 0 && client.Refusal(err) != nil { // it refuses the number of the page
 			return doubt, nil

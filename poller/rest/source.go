@@ -107,7 +107,11 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 			s.parser.Missing(nil) // of the page that showed the plan before to be wrong
 			rd := &read{src: s, req: r, yield: yield, handed: handed, flushed: time.Now(),
 				settled: schemas.MinInstant, earned: schemas.MinInstant, fields: newFields(s.cfg.Resource, r.Fields)}
-			err := s.hearClock(ctx, rd)
+			var err error
+			if !s.clock.Heard() { // which days are over depends on the service's clock
+				today := updatedOn(span{From: dayOf(schemas.InstantOf(s.clock.Now())), To: future})
+				_, err = rd.glance(ctx, today, 0, 1, func(client.Page) bool { return true })
+			}
 			switch {
 			case err != nil:
 			case r.Kind == poller.Full:
@@ -115,7 +119,12 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 			case r.Kind == poller.Lookup:
 				err = s.lookup(ctx, rd)
 			default:
-				err = s.pass(ctx, rd)
+				if err = s.planPass(ctx, rd); err == nil {
+					err = s.closeDays(ctx, rd, updatedOn)
+				}
+				if err == nil && !rd.replan {
+					err = s.readOpenWindow(ctx, rd)
+				}
 			}
 			if rd.replan && err == nil {
 				s.forget() // its last batch is dropped, also if another source has withdrawn the new value
@@ -142,14 +151,3 @@ var errBrokenOff = errors.New("the caller takes no more batches")
 // mostPlans is how many plans one read may make. It makes another one if an answer shows how the service cuts
 // days.
 const mostPlans = 8
-
-// hearClock makes sure that the service's clock was heard before anything is planned: which days are over
-// depends on it.
-func (s *Source) hearClock(ctx context.Context, rd *read) error {
-	if s.clock.Heard() {
-		return nil
-	}
-	today := dayOf(schemas.InstantOf(s.clock.Now()))
-	_, err := rd.glance(ctx, updatedOn(span{From: today, To: future}), 1, func(client.Page) bool { return true })
-	return err
-}

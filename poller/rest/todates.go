@@ -56,17 +56,22 @@ func (rd *read) learn(to *dialect.Property, at schemas.Instant, asked span) {
 // why that could not be found out now. Otherwise the service reads them as this read takes it, or no row of
 // w makes a difference.
 func (rd *read) learnUpTo(ctx context.Context, to *dialect.Property, w window) (why string, err error) {
-	proof := rd.shown(to)
-	along := updatedOn
+	defer rd.src.parser.Missing(nil) // of the rows that are only looked at
+	proof, along := rd.shown(to), updatedOn
 	if to == dialect.CreatedTo {
 		along = createdOn
 	}
-	var missed schemas.Instant
-	for rounds := 0; rounds < upToRounds; {
-		if rd.src.calendar.midnight(to) || proof.Whole {
-			return "", nil
-		}
-		at, why, err := rd.candidate(ctx, to, w, past)
+	until := rd.src.clock.Service().Add(-rd.src.cfg.Overlap)
+	for rounds := 0; rounds < upToRounds && !rd.src.calendar.midnight(to) && !proof.Whole; {
+		// A row that can decide: by preference it is at no zone's midnight. It is older than the overlap, so that it
+		// is on all pages on which it will be.
+		at := schemas.MinInstant
+		why, err := rd.glance(ctx, w, 0, paging.PageSize, rd.times(to, func(t schemas.Instant) (enough bool) {
+			if t >= 0 && t < until && proof.Decides(t) {
+				at = t
+			}
+			return at != schemas.MinInstant && at%dialect.Quarter != 0
+		}))
 		if why != "" || err != nil || at == schemas.MinInstant {
 			return why, err
 		}
@@ -75,12 +80,12 @@ func (rd *read) learnUpTo(ctx context.Context, to *dialect.Property, w window) (
 			// A few pages of it will do: if days of which all these rows have one time are taken for midnights, that
 			// does no harm. Asked for with the day after they show rows of that, and are read as in another zone.
 			asked := span{From: alone, To: alone}
-			why, err := rd.times(ctx, to, along(asked), func(at schemas.Instant) (enough bool) {
-				if proof.MetAlone(at); proof.Whole {
-					rd.src.cfg.Dialect.Prove(to, dialect.Whole, rowAmong(at, asked))
+			why, err := rd.glance(ctx, along(asked), 0, paging.PageSize, rd.times(to, func(t schemas.Instant) (enough bool) {
+				if proof.MetAlone(t); proof.Whole {
+					rd.src.cfg.Dialect.Prove(to, dialect.Whole, rowAmong(t, asked))
 				}
 				return proof.Whole
-			})
+			}))
 			if why != "" || err != nil {
 				return why, err
 			}
@@ -88,46 +93,30 @@ func (rd *read) learnUpTo(ctx context.Context, to *dialect.Property, w window) (
 		if proof.Whole || !proof.Decides(at) { // then another row has to decide
 			continue
 		}
-		still, why, err := rd.candidate(ctx, to, w, d)
+		still := false
+		why, err = rd.glance(ctx, w, 0, paging.PageSize, rd.times(to, func(t schemas.Instant) (enough bool) {
+			still = still || t < until && dayOf(t) == d && proof.Decides(t)
+			return still
+		}))
 		switch {
 		case why != "" || err != nil:
 			return why, err
-		case still == schemas.MinInstant:
+		case !still:
 			return "rows moved while it was looked for how the service reads to_ dates", nil
 		}
-		missed = at
-		rounds++
+		if rounds++; rounds == upToRounds {
+			rd.src.cfg.Dialect.Prove(to, dialect.Midnight,
+				fmt.Sprintf("a row of %s is among those of two days, and not among those of its own", at))
+			rd.replan = true
+		}
 	}
-	rd.src.cfg.Dialect.Prove(to, dialect.Midnight,
-		fmt.Sprintf("a row of %s is among those of two days, and not among those of its own", missed))
-	rd.replan = true
 	return "", nil
 }
 
-// candidate is the time of a row of w, on day d (past: on any), that can decide: by preference it is at no
-// zone's midnight. It is older than the overlap, so that its row is on all pages on which it will be.
-// MinInstant: there is none.
-func (rd *read) candidate(
-	ctx context.Context, to *dialect.Property, w window, d day,
-) (found schemas.Instant, why string, err error) {
-	found = schemas.MinInstant
-	until := rd.src.clock.Service().Add(-rd.src.cfg.Overlap)
-	why, err = rd.times(ctx, to, w, func(at schemas.Instant) (enough bool) {
-		if at >= 0 && at < until && (d == past || dayOf(at) == d) && rd.shown(to).Decides(at) {
-			found = at
-		}
-		return found != schemas.MinInstant && found%dialect.Quarter != 0
-	})
-	return found, why, err
-}
-
-// times gives take the times that to goes by, of the rows on the first pages of w, until one is enough. why,
-// if not empty, says why the answers prove nothing.
-func (rd *read) times(
-	ctx context.Context, to *dialect.Property, w window, take func(schemas.Instant) (enough bool),
-) (why string, err error) {
-	defer rd.src.parser.Missing(nil)
-	return rd.glance(ctx, w, paging.PageSize, func(p client.Page) bool {
+// times gives take the times that to goes by, of the rows on a page, until one is enough. Out of a cache they
+// prove nothing.
+func (rd *read) times(to *dialect.Property, take func(schemas.Instant) (enough bool)) func(client.Page) bool {
+	return func(p client.Page) bool {
 		for _, raw := range p.Rows {
 			rec, reject := rd.src.parser.Parse(raw)
 			at, ok := rec.UpdatedAt, reject == nil
@@ -139,5 +128,5 @@ func (rd *read) times(
 			}
 		}
 		return false
-	})
+	}
 }

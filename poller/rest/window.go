@@ -30,10 +30,10 @@ func startOf(d day) schemas.Instant { return schemas.Instant(d) * dayLength }
 type window struct{ updated, created span }
 
 func (w window) String() string {
-	if w.updated == always {
+	switch always {
+	case w.updated:
 		return "rows created " + w.created.String()
-	}
-	if w.created == always {
+	case w.created:
 		return "rows updated " + w.updated.String()
 	}
 	return "rows updated " + w.updated.String() + " and created " + w.created.String()

@@ -2,7 +2,6 @@ package client
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -36,7 +35,7 @@ type body struct {
 // read, and stands still while the body waits for its turn, which is not the service's fault.
 //
 // A connection that ends before the announced length is an error here (io.ErrUnexpectedEOF).
-func (b *body) read(ctx context.Context, answer *http.Response, timer *time.Timer, timeout time.Duration) error {
+func (b *body) read(answer *http.Response, timer *time.Timer, timeout time.Duration) error {
 	if answer.ContentLength > maxBody {
 		return errTooLong
 	}
@@ -48,7 +47,7 @@ func (b *body) read(ctx context.Context, answer *http.Response, timer *time.Time
 	select { // meanwhile the service waits with the rest
 	case b.large <- struct{}{}:
 		b.holds = true
-	case <-ctx.Done():
+	case <-answer.Request.Context().Done():
 		return errStopped
 	}
 	timer.Reset(timeout)

@@ -19,8 +19,9 @@ import (
 // call is one request, which is sent until it is answered:
 //
 //	for again := true; again && err == nil; {
-//		if err = r.ready(ctx); err == nil {
-//			again, err = r.judge(ctx, r.send(ctx))
+//		var req *http.Request
+//		if req, err = r.prepare(ctx); err == nil {
+//			again, err = r.judge(ctx, r.receive(r.client.http.Do(req)))
 //		}
 //	}
 //
@@ -33,47 +34,38 @@ type call struct {
 	count       Counters
 	body        *body // receives the body of each answer
 	// check looks at the body of a 200. An error is a failed try.
-	check  func(body []byte) error
-	pauses backoff.ExponentialBackOff
-
-	began    time.Time       // when the newest try was sent
-	date     schemas.Instant // Date of its answer, as Page has it
-	age      time.Duration   // Age of it
-	head     http.Header     // of it
-	key      string          // of the newest try
-	tries    int             // that failed or were refused
+	check    func(body []byte) error
+	pauses   backoff.ExponentialBackOff
+	tries    int // that failed or were refused
 	renewals int
+
+	// Of the newest try: when it was sent, by the real clock and by the Client's, its key, and what ends it.
+	began, sent time.Time
+	key         string
+	timer       *time.Timer
+	end         context.CancelFunc
+	// Of its answer: Date and Age, as Page has them, and the headers.
+	date schemas.Instant
+	age  time.Duration
+	head http.Header
 }
 
-func (c *Client) newCall(path, query string, body *body, count Counters) *call {
+func newCall(c *Client, path, query string, body *body, count Counters) *call {
 	return &call{client: c, path: path, query: query, body: body, count: count, pauses: backoff.ExponentialBackOff{
 		InitialInterval: 250 * time.Millisecond, MaxInterval: 20 * time.Second, Multiplier: 2, RandomizationFactor: 0.5}}
 }
 
-// ready waits until the request may be sent, and takes the key to send with it.
-func (r *call) ready(ctx context.Context) (err error) {
-	if err = r.client.limit.wait(ctx, r.count.Refused); err == nil && !r.open {
-		r.key, err = r.client.keys.get(ctx, "") // after the wait, during which the key may have been replaced
+// prepare waits until the request may be sent, and returns it with the key of that moment.
+func (r *call) prepare(ctx context.Context) (*http.Request, error) {
+	c := r.client
+	if err := c.limit.wait(ctx, r.count.Refused); err != nil {
+		return nil, err
 	}
-	return err
-}
-
-// send sends the request once. It returns nil if the answer is good: its body is in r.body then.
-func (r *call) send(ctx context.Context) *RequestError {
-	c, sent := r.client, r.client.clock.Now()
-	failed := &RequestError{Path: r.path, Query: r.query}
-	r.began, r.date, r.age, r.head = time.Now(), schemas.MinInstant, 0, nil
-	r.body.release()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	slow := fmt.Errorf("no complete answer within %s (store.request_timeout)", c.timeout)
-	timer := time.AfterFunc(c.timeout, func() { cancel(slow) })
-	defer timer.Stop()
-	because := func(err error) *RequestError {
-		if failed.Err = err; errors.Is(context.Cause(ctx), slow) {
-			failed.Err = slow
+	if !r.open { // after the wait, during which the key may have been replaced
+		var err error
+		if r.key, err = c.key(ctx, ""); err != nil {
+			return nil, err
 		}
-		return failed
 	}
 	address := c.base + r.path
 	if r.query != "" {
@@ -81,7 +73,7 @@ func (r *call) send(ctx context.Context) *RequestError {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return because(reason(err))
+		return nil, reason(err)
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "storestream")
@@ -91,31 +83,48 @@ func (r *call) send(ctx context.Context) *RequestError {
 	if !r.open {
 		req.Header.Set("Authorization", "Bearer "+r.key)
 	}
-	answer, err := c.http.Do(req)
-	if err != nil {
-		if answer != nil { // a redirect, which is not followed
-			answer.Body.Close()
-		}
-		r.count.Request("0")
-		return because(reason(err))
+	r.body.release()
+	r.began, r.sent = time.Now(), c.clock.Now()
+	r.date, r.age, r.head = schemas.MinInstant, 0, nil
+	ctx, r.end = context.WithCancel(ctx)
+	r.timer = time.AfterFunc(c.timeout, r.end)
+	return req.WithContext(ctx), nil
+}
+
+// receive takes what came of the request. It returns nil if the answer is good: its body is in r.body then.
+func (r *call) receive(answer *http.Response, err error) *RequestError {
+	defer r.end()
+	defer r.timer.Stop()
+	failed := &RequestError{Path: r.path, Query: r.query}
+	code := 0
+	if answer != nil {
+		defer answer.Body.Close()
 	}
-	defer answer.Body.Close()
-	r.count.Request(strconv.Itoa(answer.StatusCode))
-	failed.Status, r.head = answer.StatusCode, answer.Header
-	r.date, r.age = c.clock.observe(answer.Header, sent)
-	if answer.StatusCode != http.StatusOK {
+	if err == nil {
+		code = answer.StatusCode
+		failed.Status, r.head = code, answer.Header
+		r.date, r.age = r.client.clock.observe(answer.Header, r.sent)
+	}
+	r.count.Request(strconv.Itoa(code))
+	switch {
+	case err != nil:
+		err = reason(err)
+	case code != http.StatusOK:
 		_ = r.body.readNote(answer.Body) // the status says enough
 		failed.Code = errorCode(r.body.Bytes())
 		return failed
+	default:
+		if err = r.body.read(answer, r.timer, r.client.timeout); err == nil {
+			err = r.check(r.body.Bytes())
+		}
 	}
-	err = r.body.read(ctx, answer, timer, c.timeout)
-	if err == nil {
-		err = r.check(r.body.Bytes())
+	if failed.Err = err; err == nil {
+		return nil
 	}
-	if err != nil {
-		return because(err)
+	if !r.timer.Stop() { // it has ended the request
+		failed.Err = fmt.Errorf("no complete answer within %s (store.request_timeout)", r.client.timeout)
 	}
-	return nil
+	return failed
 }
 
 // judge returns whether to send the request again. It waits before that, if the fault may pass by itself.
@@ -139,7 +148,7 @@ func (r *call) judge(ctx context.Context, failed *RequestError) (again bool, err
 	if failed.ForRate() {
 		r.pauseAll(failed.Status)
 		if r.tries < c.maxTries {
-			return true, nil // ready waits
+			return true, nil // prepare waits
 		}
 		return false, failed
 	}
@@ -189,8 +198,7 @@ func (r *call) pauseAll(status int) {
 // renew gets another key after a 401. A configured key is another one only if its file has changed since. If
 // not, the next poll looks at the file.
 func (r *call) renew(ctx context.Context) error {
-	keys := r.client.keys
-	if chosen := keys.configured; chosen.IsSet() {
+	if chosen := r.client.apiKey; chosen.IsSet() {
 		if chosen.Get() != r.key {
 			return nil
 		}
@@ -200,6 +208,6 @@ func (r *call) renew(ctx context.Context) error {
 	if r.renewals++; r.renewals > maxRenewals {
 		return fmt.Errorf("%s answered 401 to a key that %s had just given", r.path, keyPath)
 	}
-	_, err := keys.get(ctx, r.key)
+	_, err := r.client.key(ctx, r.key)
 	return err
 }

@@ -3,6 +3,8 @@ package client
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -57,10 +59,15 @@ type Client struct {
 
 	http   *http.Client
 	limit  *limiter
-	keys   *keyring
+	apiKey rotation.Secret  // Config.APIKey
 	hidden *rotation.Hidden // Config.Hidden
-	clock  *Clock
-	large  chan struct{} // see body
+	turn   chan struct{}    // holds one token: its holder may look at fetched and replace it
+	// fetched is the key that was fetched last. It never takes the place of a configured one: it would be another
+	// account with other rights, and would hide that the chosen key is refused.
+	fetched string
+
+	clock *Clock
+	large chan struct{} // see body
 }
 
 // New returns a client; it sends nothing. An error means that cfg.BaseURL is not an http address.
@@ -92,8 +99,10 @@ func New(cfg Config) (*Client, error) {
 		limit: newLimiter(cfg.MaxRequestsPerSecond),
 		clock: newClock(cfg.Now, cfg.Log),
 		large: make(chan struct{}, largeBodies),
+
+		apiKey: cfg.APIKey, hidden: cfg.Hidden, turn: make(chan struct{}, 1),
 	}
-	c.keys, c.hidden = newKeyring(cfg.APIKey, c.fetchKey), cfg.Hidden
+	c.turn <- struct{}{}
 	return c, nil
 }
 
@@ -134,23 +143,62 @@ type Counters struct {
 
 var uncounted = Counters{Request: func(string) {}, Refused: func(float64) {}}
 
-// fetchKey asks the service for a key.
-func (c *Client) fetchKey(ctx context.Context) (key string, err error) {
-	r := c.newCall(keyPath, "", &body{large: c.large}, uncounted)
+// keyPath is the path at which the service hands out keys, to anyone.
+const keyPath = "/store-api-keys"
+
+// key returns the key to send, and fetches the first one, or another if the service has answered 401 to refused.
+// When five resources are refused at once, the first to come fetches, and the others find another key than the
+// one they were refused with. If each fetched its own, and a new key revoked the one before, four of them would
+// stay refused.
+func (c *Client) key(ctx context.Context, refused string) (key string, err error) {
+	if c.apiKey.IsSet() {
+		return c.apiKey.Get(), nil
+	}
+	select {
+	case <-c.turn:
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	defer func() { c.turn <- struct{}{} }()
+	if c.fetched != refused {
+		return c.fetched, nil
+	}
+	r := newCall(c, keyPath, "", &body{large: c.large}, uncounted)
+	defer r.body.release()
 	r.open = true
-	r.check = func(body []byte) error {
+	r.check = func(body []byte) (err error) {
 		key, err = readKey(body)
 		return err
 	}
 	for again := true; again && err == nil; {
-		if err = r.ready(ctx); err == nil {
-			again, err = r.judge(ctx, r.send(ctx))
+		var req *http.Request
+		if req, err = r.prepare(ctx); err == nil {
+			again, err = r.judge(ctx, r.receive(c.http.Do(req)))
 		}
 	}
-	r.body.release()
 	if refused := Refusal(err); refused != nil {
 		err = &poller.BlockedError{What: "no API key could be fetched", Err: refused}
 	}
+	if err != nil {
+		return "", fmt.Errorf("fetching an API key: %w", err)
+	}
 	c.hidden.Add("store.api_key", key)
-	return key, err
+	c.fetched = key
+	return key, nil
+}
+
+// readKey takes the key out of the key endpoint's answer. Its errors never quote the body.
+func readKey(body []byte) (string, error) {
+	var answer struct {
+		Key string `json:"api_key"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil || answer.Key == "" {
+		return "", errors.New(`the answer has no string "api_key"`)
+	}
+	for _, c := range []byte(answer.Key) {
+		if c <= ' ' || c >= 0x7f {
+			return "", errors.New(`"api_key" holds characters that cannot stand in a header`)
+		}
+	}
+	return answer.Key, nil
 }

@@ -3,7 +3,7 @@
 //
 // A Client is shared by all resources of a process, because the service counts requests by key:
 //
-//	Endpoint (orders)    --+                                  +-- keyring: one key, fetched again when refused
+//	Endpoint (orders)    --+                                  +-- one key, fetched again when refused
 //	Endpoint (products)  --+--> Client: attempts, retries ---+-- limiter: one rate, halved when refused
 //	Endpoint (users)     --+                                  +-- Clock: the service's clock beside ours
 //

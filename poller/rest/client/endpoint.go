@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
@@ -27,15 +28,16 @@ func (c *Client) Endpoint(path string, count Counters) *Endpoint {
 // service refuses this request (Refusal), Date and Age are those of the refusal. Other errors are those of any
 // request (see the package's comment).
 func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
-	r := e.client.newCall(e.path, query, &e.body, e.count)
+	r := newCall(e.client, e.path, query, &e.body, e.count)
 	r.check = func(body []byte) (err error) {
 		p, err = openPage(body, e.rows)
 		e.rows = p.Rows
 		return err
 	}
 	for again := true; again && err == nil; {
-		if err = r.ready(ctx); err == nil {
-			again, err = r.judge(ctx, r.send(ctx))
+		var req *http.Request
+		if req, err = r.prepare(ctx); err == nil {
+			again, err = r.judge(ctx, r.receive(r.client.http.Do(req)))
 		}
 	}
 	p.Date, p.Age = r.date, r.age

@@ -14,7 +14,15 @@ const (
 	Future Day = math.MaxInt32
 )
 
-func (d Day) String() string { return time.Unix(int64(d)*86400, 0).UTC().Format(time.DateOnly) }
+func (d Day) String() string {
+	switch d {
+	case Past:
+		return "the first day"
+	case Future:
+		return "now"
+	}
+	return time.Unix(int64(d)*86400, 0).UTC().Format(time.DateOnly)
+}
 
 // Span is a range of days, both ends included.
 type Span struct{ From, To Day }
@@ -32,17 +40,10 @@ func (s Span) Single() bool { return s.From == s.To }
 func (s Span) Length() int { return int(s.To-s.From) + 1 }
 
 func (s Span) String() string {
-	switch {
-	case s == Always:
-		return "ever"
-	case s.Single():
-		return "on " + s.From.String()
-	case s.From == Past:
-		return "until " + s.To.String()
-	case s.To == Future:
-		return "since " + s.From.String()
+	if s.Single() {
+		return s.From.String()
 	}
-	return "from " + s.From.String() + " to " + s.To.String()
+	return s.From.String() + " to " + s.To.String()
 }
 
 // clamp is the day of s next to d.
