@@ -57,7 +57,7 @@ func clientOptions(cfg Config, log *zap.Logger) ([]kgo.Opt, error) {
 		kgo.SeedBrokers(cfg.Brokers...),
 		kgo.ClientID("storestream"),
 		// Info of the client is a line for each transaction.
-		kgo.WithLogger(clientLog{kzap.New(log.Named("client"), kzap.Level(kgo.LogLevelWarn))}),
+		kgo.WithLogger(kzap.New(log.Named("client"), kzap.Level(kgo.LogLevelWarn))),
 		// With the default of 5 s, three answers of "I am not the leader" cost 15 s.
 		kgo.MetadataMinAge(250 * time.Millisecond),
 		kgo.MaxDecompressBatchBytes(mostUnpacked),

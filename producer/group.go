@@ -134,7 +134,7 @@ func (g *Group) join() (*kgo.Client, error) {
 		kgo.ClientID("storestream-"+g.c.cfg.Instance),
 		kgo.ConsumerGroup(g.c.cfg.Group),
 		kgo.ConsumeTopics(g.c.Watermarks()),
-		kgo.Balancers(newBalancer(Member{g.c.cfg.Instance, g.resources})),
+		kgo.Balancers(newBalancer(g.c.cfg.Instance, g.resources)),
 		// The group is for assignment alone. A static member would wait for its own ghost under a new id, and fence
 		// its twin under an equal one.
 		kgo.DisableAutoCommit(),

@@ -17,16 +17,11 @@ import (
 	"github.com/storestream/storestream/internal/wait"
 )
 
-// Member is the card that an instance shows the others.
-type Member struct {
+// Owner is a member of the group. Its JSON is the card that it shows the others.
+type Owner struct {
 	Instance  string   `json:"instance"`
 	Resources []string `json:"resources"` // enabled there, sorted
-}
-
-// Owner is a member of the group and its resources.
-type Owner struct {
-	Member
-	Owned []string // of its enabled resources, those that are its own
+	Owned     []string `json:"-"`         // of these, those that are its own
 }
 
 // ErrSharing means that the group is sharing its resources out, so no resource has a known owner.
@@ -66,8 +61,8 @@ func Owners(ctx context.Context, c *Cluster) ([]Owner, error) {
 			continue
 		}
 		if card, ok := readCard(joined.UserData); ok {
-			owned := ownedBy(member, card.Resources, c.Watermarks(), len(topic.Partitions))
-			owners = append(owners, Owner{card, owned})
+			card.Owned = ownedBy(member, card.Resources, c.Watermarks(), len(topic.Partitions))
+			owners = append(owners, card)
 		}
 	}
 	return owners, nil
@@ -123,9 +118,8 @@ type balancer struct {
 // cardMark introduces a member's card in its metadata, after the balancer's own data.
 var cardMark = []byte("\x00storestream:")
 
-func newBalancer(m Member) balancer {
-	m.Resources = slices.Sorted(slices.Values(m.Resources))
-	card, _ := json.Marshal(m)
+func newBalancer(instance string, resources []string) balancer {
+	card, _ := json.Marshal(Owner{Instance: instance, Resources: slices.Sorted(slices.Values(resources))})
 	return balancer{kgo.CooperativeStickyBalancer(), append(bytes.Clone(cardMark), card...)}
 }
 
@@ -140,14 +134,8 @@ func (b balancer) JoinGroupMetadata(topics []string, current map[string][]int32,
 	return meta.AppendTo(nil)
 }
 
-// readCard finds the Member in a group member's metadata. It returns false if the member is not one of
-// ours.
-func readCard(userData []byte) (Member, bool) {
+// readCard finds the card in a group member's metadata. It returns false if the member is not one of ours.
+func readCard(userData []byte) (card Owner, ok bool) {
 	i := bytes.LastIndex(userData, cardMark)
-	if i < 0 {
-		return Member{}, false
-	}
-	var m Member
-	err := json.Unmarshal(userData[i+len(cardMark):], &m)
-	return m, err == nil
+	return card, i >= 0 && json.Unmarshal(userData[i+len(cardMark):], &card) == nil
 }

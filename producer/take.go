@@ -20,19 +20,6 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// NeighbourError blocks a resource because another group publishes it to the same topic. Nothing was fenced.
-type NeighbourError struct {
-	Resource, Topic, Group, Instance string
-	Written                          schemas.Instant
-}
-
-func (e *NeighbourError) Error() string {
-	return fmt.Sprintf("%s is being published to topic %s by group %q (instance %q, last at %s): "+
-		"stop one of the two deployments, or give this one another kafka.topic_prefix; "+
-		"it takes over once the other has been quiet for %s",
-		e.Resource, e.Topic, e.Group, e.Instance, e.Written, neighbourQuiet)
-}
-
 // neighbourQuiet is how long a watermark of another group keeps us away: three of the 10 s within which a
 // living owner writes one.
 const neighbourQuiet = 30 * time.Second
@@ -40,7 +27,7 @@ const neighbourQuiet = 30 * time.Second
 // Take makes this instance the only one that can write the topic of r, and reads what its predecessor left.
 // The numbers of its steps are those of the package's comment, which argues their order.
 //
-// The error is a *RefusedError or *NeighbourError if only a person can put it right. Anything else may pass
+// The error is a *RefusedError if only a person can put it right. Anything else may pass
 // (a broker or registry that is down), except that the registry's own refusals come through as they are
 // (registry.Retryable tells).
 func Take(ctx context.Context, c *Cluster, r *schemas.Resource) (*Session, error) {
@@ -129,8 +116,10 @@ func (s *Session) refuseNeighbour(mark *watermark.Watermark) error {
 	if age := schemas.InstantOf(s.c.cfg.Now()).Sub(mark.Written); age > neighbourQuiet || age < -neighbourQuiet {
 		return nil
 	}
-	return &NeighbourError{Resource: s.target.resource.Name, Topic: s.target.topic, Group: mark.Group,
-		Instance: mark.Instance, Written: mark.Written}
+	return &RefusedError{Topic: s.target.topic, Setting: "its publisher", Found: fmt.Sprintf("group %q "+
+		"(instance %q, last at %s)", mark.Group, mark.Instance, mark.Written),
+		Expected: fmt.Sprintf("group %q, or none for %s", s.c.cfg.Group, neighbourQuiet),
+		Do:       "stop one of the two deployments, or give this one another kafka.topic_prefix"}
 }
 
 // fence ends the predecessor, and all transactions that hang in our partitions.
