@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
@@ -260,14 +261,14 @@ func (s *Session) lookAt(ctx context.Context, log *writtenLog, hidden []string) 
 // the transaction hangs, unhide ends the session, and the takeover ends the transaction or says which
 // command does.
 func (s *Session) unhide(ctx context.Context, hidden []string) error {
-	var hanging []hangingTransaction
+	var hanging []kadm.DescribedProducer
 	open, err := s.c.openIn(ctx, s.data.name, s.marks.name, s.letters.name)
 	if err == nil {
-		hanging, err = s.c.hanging(ctx, open)
+		hanging, _, err = s.c.hanging(ctx, open)
 	}
 	if len(hanging) > 0 {
 		return s.lose("checking what consumers see", fmt.Errorf("a transaction of producer id %d hangs and "+
-			"hides %s", hanging[0].producerID, strings.Join(hidden, ", ")))
+			"hides %s", hanging[0].ProducerID, strings.Join(hidden, ", ")))
 	}
 	s.log.Warn("read_committed consumers do not see the commits of a minute ago: a transaction is open",
 		zap.Strings("hidden", hidden), zap.Error(err),

@@ -140,11 +140,11 @@ func (s *Session) fence(ctx context.Context) error {
 		return err
 	}
 	own := make(kadm.TopicsSet)
-	others := slices.DeleteFunc(open, func(o openTransaction) bool {
-		if o.producerID == producerID {
-			own.Add(o.topic, o.partition)
+	others := slices.DeleteFunc(open, func(o kadm.DescribedProducer) bool {
+		if o.ProducerID == producerID {
+			own.Add(o.Topic, o.Partition)
 		}
-		return o.producerID == producerID
+		return o.ProducerID == producerID
 	})
 	if err := endHanging(ctx, s.c, s.log, others); err != nil || len(own) == 0 {
 		return err
