@@ -24,20 +24,16 @@ type Cluster struct {
 
 	cl    *kgo.Client // for everything but transactions, the group and the requests
 	admin *kadm.Client
-	meta  metadata
 	// decompressor is the client's, which refuses a batch of more than mostUnpacked.
 	decompressor kgo.Decompressor
 	requests     *Requests
 }
 
-// Open checks cfg and prepares the clients. It does not need a broker. The first call that needs one waits
-// or returns an error.
-func Open(cfg Config) (*Cluster, error) {
-	cfg, err := cfg.withDefaults()
-	if err != nil {
-		return nil, fmt.Errorf("kafka: %w", err)
-	}
-	c := &Cluster{cfg: cfg, log: cfg.Log.Named("kafka")}
+// Open prepares the clients. It does not need a broker. The first call that needs one waits or returns an
+// error.
+func Open(cfg Config) (c *Cluster, err error) {
+	cfg = cfg.withDefaults()
+	c = &Cluster{cfg: cfg, log: cfg.Log.Named("kafka")}
 	if c.options, err = clientOptions(cfg, c.log); err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
@@ -46,7 +42,6 @@ func Open(cfg Config) (*Cluster, error) {
 	}
 	c.admin = kadm.NewClient(c.cl)
 	c.decompressor = c.cl.OptValue(kgo.WithDecompressor).(kgo.Decompressor)
-	c.meta = metadata{c.cl, c.admin}
 	c.requests = newRequests(c)
 	return c, nil
 }

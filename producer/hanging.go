@@ -35,10 +35,10 @@ import (
 var errCannotAsk = errors.New("the brokers do not tell which transactions are open")
 
 // openIn returns the transactions that are open in the topics.
-func (c *Cluster) openIn(ctx context.Context, topics ...string) (open []kadm.DescribedProducer, err error) {
+func openIn(ctx context.Context, c *Cluster, topics ...string) (open []kadm.DescribedProducer, err error) {
 	asked := make(kadm.TopicsSet)
 	for _, topic := range topics {
-		found, err := c.meta.describe(ctx, topic)
+		found, err := c.describe(ctx, topic)
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +74,7 @@ const looksAtHanging = 3
 // The coordinator has a transaction for at least as long as the partition has it, which is from its first
 // record to its marker. So a transaction hangs if the partition has it both before and after the coordinator
 // is asked, and the coordinator does not have it.
-func (c *Cluster) hanging(ctx context.Context, open []kadm.DescribedProducer) (
+func hanging(ctx context.Context, c *Cluster, open []kadm.DescribedProducer) (
 	_ []kadm.DescribedProducer, owners map[int64]string, err error) {
 	for look := 0; look < looksAtHanging && len(open) > 0; look++ {
 		var ids []int64
@@ -99,7 +99,7 @@ func (c *Cluster) hanging(ctx context.Context, open []kadm.DescribedProducer) (
 		if err := wait.For(ctx, shortLogPause); err != nil {
 			return nil, nil, err
 		}
-		again, err := c.openIn(ctx, slices.Compact(topics)...)
+		again, err := openIn(ctx, c, slices.Compact(topics)...)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -122,7 +122,7 @@ const endedHanging = "ended a transaction that the broker left open in the log a
 // marker would end that one too. For every other one the error has a *RefusedError with the command that ends
 // it, which takes a right that storestream is not given.
 func endHanging(ctx context.Context, c *Cluster, log *zap.Logger, open []kadm.DescribedProducer) error {
-	hanging, owners, err := c.hanging(ctx, open)
+	found, owners, err := hanging(ctx, c, open)
 	if errors.Is(err, errCannotAsk) {
 		log.Info("cannot tell whether transactions hang, and waits for those that are open", zap.Error(err))
 		return nil
@@ -131,7 +131,7 @@ func endHanging(ctx context.Context, c *Cluster, log *zap.Logger, open []kadm.De
 		return err
 	}
 	var refused []error
-	for _, h := range hanging {
+	for _, h := range found {
 		id, err := owners[h.ProducerID], errors.New("no coordinator shows its producer id to this user")
 		if strings.HasPrefix(id, c.transactionalID("")) {
 			err = abortIn(ctx, c, id, kadm.TopicsSet{h.Topic: {h.Partition: {}}})

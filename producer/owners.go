@@ -7,14 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
-
-	"github.com/storestream/storestream/internal/wait"
 )
 
 // Owner is a member of the group. Its JSON is the card that it shows the others.
@@ -30,13 +27,10 @@ var ErrSharing = errors.New("the group is sharing its resources out")
 // Owners asks the group who has which resource. It leaves out members that are not storestream. ErrSharing
 // means that the group has members, but a broker does not describe them now.
 func Owners(ctx context.Context, c *Cluster) ([]Owner, error) {
-	var groups kadm.DescribedGroups
-	_, err := awaitCoordinator(ctx, func() (err error) {
-		if groups, err = c.admin.DescribeGroups(ctx, c.cfg.Group); err == nil {
-			err = groups.Error()
-		}
-		return err
-	})
+	groups, err := c.admin.DescribeGroups(ctx, c.cfg.Group)
+	if err == nil {
+		err = groups.Error()
+	}
 	if errors.Is(err, kerr.GroupIDNotFound) {
 		return nil, nil // it has no members, and had none lately
 	}
@@ -50,7 +44,7 @@ func Owners(ctx context.Context, c *Cluster) ([]Owner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("describing group %s: %w", c.cfg.Group, err)
 	}
-	topic, err := c.meta.describe(ctx, c.Watermarks())
+	topic, err := c.describe(ctx, c.Watermarks())
 	if err != nil {
 		return nil, err
 	}
@@ -66,27 +60,6 @@ func Owners(ctx context.Context, c *Cluster) ([]Owner, error) {
 		}
 	}
 	return owners, nil
-}
-
-// coordinatorPatience is how long a new cluster may take to make the topics by which brokers coordinate
-// groups and transactions. It makes each on the first request.
-const coordinatorPatience = 10 * time.Second
-
-// awaitCoordinator calls ask again while the cluster answers that there is no coordinator yet, up to
-// coordinatorPatience. waited reports that it had to wait.
-func awaitCoordinator(ctx context.Context, ask func() error) (waited bool, err error) {
-	patient, cancel := context.WithTimeout(ctx, coordinatorPatience)
-	defer cancel()
-	for {
-		err = ask()
-		if !errors.Is(err, kerr.CoordinatorNotAvailable) && !errors.Is(err, kerr.CoordinatorLoadInProgress) {
-			return waited, err
-		}
-		waited = true
-		if wait.For(patient, 250*time.Millisecond) != nil {
-			return waited, err
-		}
-	}
 }
 
 // ownedBy is which of resources belong to member. The group shares out topic, which has so many partitions.

@@ -80,14 +80,14 @@ func (s *Session) look(ctx context.Context) (holdsRows bool, err error) {
 		if t.limits[topic], err = batchLimit(ctx, c, topic); err != nil {
 			return false, err
 		}
-		found, err := c.meta.describe(ctx, topic)
+		found, err := c.describe(ctx, topic)
 		if err != nil {
 			return false, err
 		}
 		log.name, log.id, log.partitions = topic, topicID(found), len(found.Partitions)
 	}
 	// Without waiting for open transactions: a living neighbour has written within the last seconds anyway.
-	mark, err := lastWatermark(ctx, c, t.resource.Name, c.meta.toStableOffset)
+	mark, err := lastWatermark(ctx, c, t.resource.Name, c.toStableOffset)
 	if err != nil {
 		return false, err
 	}
@@ -96,7 +96,7 @@ func (s *Session) look(ctx context.Context) (holdsRows bool, err error) {
 
 // batchLimit is how many bytes a batch of the topic may take.
 func batchLimit(ctx context.Context, c *Cluster, topic string) (int, error) {
-	settings, err := c.meta.settings(ctx, topic)
+	settings, err := c.settings(ctx, topic)
 	if err != nil {
 		return 0, err
 	}
@@ -131,7 +131,7 @@ func (s *Session) fence(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	open, err := s.c.openIn(ctx, s.data.name, s.marks.name, s.letters.name)
+	open, err := openIn(ctx, s.c, s.data.name, s.marks.name, s.letters.name)
 	if errors.Is(err, errCannotAsk) {
 		s.log.Info("cannot tell whether transactions hang, and waits for those that are open", zap.Error(err))
 		return nil
@@ -260,7 +260,7 @@ func abortIn(ctx context.Context, c *Cluster, id string, partitions kadm.TopicsS
 // worth noting. It reads all partitions: if partitions were added, the resource's key belongs to another
 // one than before.
 func (s *Session) readState(ctx context.Context, holdsRows bool) error {
-	found, err := lastWatermark(ctx, s.c, s.target.resource.Name, s.c.meta.toHighWatermark)
+	found, err := lastWatermark(ctx, s.c, s.target.resource.Name, s.c.toHighWatermark)
 	if err != nil {
 		return err
 	}
@@ -270,7 +270,7 @@ func (s *Session) readState(ctx context.Context, holdsRows bool) error {
 	if err := s.resume(ctx, found, holdsRows); err != nil {
 		return err
 	}
-	if s.letters.ends, err = s.c.meta.offsets(ctx, s.letters.name, s.c.admin.ListEndOffsets); err != nil {
+	if s.letters.ends, err = s.c.offsets(ctx, s.letters.name, s.c.admin.ListEndOffsets); err != nil {
 		return err
 	}
 	s.deadLetters, err = ReadDeadLetters(ctx, s.c, s.target.resource.Name)
@@ -281,7 +281,7 @@ func (s *Session) readState(ctx context.Context, holdsRows bool) error {
 // none).
 func (s *Session) resume(ctx context.Context, found *watermark.Watermark, holdsRows bool) (err error) {
 	r, id := s.target.resource, s.data.id
-	s.data.ends, err = s.c.meta.endsAgain(ctx, s.data.name, s.c.admin.ListEndOffsets, func(ends []int64) bool {
+	s.data.ends, err = s.c.endsAgain(ctx, s.data.name, s.c.admin.ListEndOffsets, func(ends []int64) bool {
 		return found != nil && !differ(id, found.TopicID) && otherLog(found, id, ends) != ""
 	})
 	if err != nil {

@@ -125,7 +125,7 @@ func EnsureTopics(ctx context.Context, c *Cluster, resources ...string) error {
 	partitions := make([]int, len(specs))
 	var made []string
 	for i, spec := range specs {
-		found, err := c.meta.describe(ctx, spec.name)
+		found, err := c.describe(ctx, spec.name)
 		partitions[i] = len(found.Partitions)
 		if errors.Is(err, kerr.UnknownTopicOrPartition) {
 			if err = spec.create(ctx, c.admin.CreateTopics); err == nil {
@@ -139,13 +139,13 @@ func EnsureTopics(ctx context.Context, c *Cluster, resources ...string) error {
 		}
 	}
 	for _, topic := range made {
-		if err := c.meta.awaitLeaders(ctx, topic); err != nil {
+		if err := c.awaitLeaders(ctx, topic); err != nil {
 			return err
 		}
 	}
 	var refused []error
 	for i, spec := range specs {
-		settings, err := c.meta.settings(ctx, spec.name)
+		settings, err := c.settings(ctx, spec.name)
 		if err != nil {
 			return err
 		}
