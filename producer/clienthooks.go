@@ -54,31 +54,3 @@ func (t telemetry) OnProduceBatchWritten(_ kgo.BrokerMetadata, topic string, _ i
 	t.m.ProduceRecords.WithLabelValues(topic).Add(float64(batch.NumRecords))
 	t.m.ProduceBytes.WithLabelValues(topic).Add(float64(batch.CompressedBytes))
 }
-
-// clientLog is the Kafka client's log without lines that repeat ours. While a broker is down there are many
-// lines a second. Lines that say the same have to be equal, so that a logger can count them as one.
-type clientLog struct{ kgo.Logger }
-
-// Log is kgo.Logger's.
-func (l clientLog) Log(level kgo.LogLevel, msg string, pairs ...any) {
-	if msg == "group manage loop errored" { // groupErrors says it
-		return
-	}
-	l.Logger.Log(level, msg, withoutBroker(pairs)...)
-}
-
-// withoutBroker drops the key "broker" if there is an address. One broker has two numbers there: as a seed
-// and as itself.
-func withoutBroker(pairs []any) []any {
-	addr, kept := false, make([]any, 0, len(pairs))
-	for i := 0; i+1 < len(pairs); i += 2 {
-		addr = addr || pairs[i] == "addr"
-		if pairs[i] != "broker" {
-			kept = append(kept, pairs[i], pairs[i+1])
-		}
-	}
-	if !addr {
-		return pairs
-	}
-	return kept
-}

@@ -24,20 +24,16 @@ type Cluster struct {
 
 	cl    *kgo.Client // for everything but transactions, the group and the requests
 	admin *kadm.Client
-	meta  metadata
 	// decompressor is the client's, which refuses a batch of more than mostUnpacked.
 	decompressor kgo.Decompressor
 	requests     *Requests
 }
 
-// Open checks cfg and prepares the clients. It does not need a broker. The first call that needs one waits
-// or returns an error.
-func Open(cfg Config) (*Cluster, error) {
-	cfg, err := cfg.withDefaults()
-	if err != nil {
-		return nil, fmt.Errorf("kafka: %w", err)
-	}
-	c := &Cluster{cfg: cfg, log: cfg.Log.Named("kafka")}
+// Open prepares the clients. It does not need a broker. The first call that needs one waits or returns an
+// error.
+func Open(cfg Config) (c *Cluster, err error) {
+	cfg = cfg.withDefaults()
+	c = &Cluster{cfg: cfg, log: cfg.Log.Named("kafka")}
 	if c.options, err = clientOptions(cfg, c.log); err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
@@ -46,7 +42,6 @@ func Open(cfg Config) (*Cluster, error) {
 	}
 	c.admin = kadm.NewClient(c.cl)
 	c.decompressor = c.cl.OptValue(kgo.WithDecompressor).(kgo.Decompressor)
-	c.meta = metadata{c.cl, c.admin}
 	c.requests = newRequests(c)
 	return c, nil
 }
@@ -57,7 +52,7 @@ func clientOptions(cfg Config, log *zap.Logger) ([]kgo.Opt, error) {
 		kgo.SeedBrokers(cfg.Brokers...),
 		kgo.ClientID("storestream"),
 		// Info of the client is a line for each transaction.
-		kgo.WithLogger(clientLog{kzap.New(log.Named("client"), kzap.Level(kgo.LogLevelWarn))}),
+		kgo.WithLogger(kzap.New(log.Named("client"), kzap.Level(kgo.LogLevelWarn))),
 		// With the default of 5 s, three answers of "I am not the leader" cost 15 s.
 		kgo.MetadataMinAge(250 * time.Millisecond),
 		kgo.MaxDecompressBatchBytes(mostUnpacked),

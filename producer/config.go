@@ -2,9 +2,6 @@ package producer
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -47,8 +44,8 @@ type Config struct {
 	EraseWithin time.Duration
 }
 
-// withDefaults sets defaults. Its error lists everything that is wrong with the rest.
-func (c Config) withDefaults() (Config, error) {
+// withDefaults sets defaults. Package config checks what users set.
+func (c Config) withDefaults() Config {
 	c.Log = cmp.Or(c.Log, zap.NewNop())
 	if c.Now == nil {
 		c.Now = time.Now
@@ -57,26 +54,5 @@ func (c Config) withDefaults() (Config, error) {
 	c.SessionTimeout = cmp.Or(c.SessionTimeout, 6*time.Second)
 	c.ReplicationFactor = cmp.Or(c.ReplicationFactor, -1)
 	c.Compression = cmp.Or(c.Compression, "snappy")
-	var wrong []error
-	expect := func(holds bool, format string, values ...any) {
-		if !holds {
-			wrong = append(wrong, fmt.Errorf(format, values...))
-		}
-	}
-	_, known := codecs[c.Compression]
-	expect(known, "compression is %q: expected none, gzip, snappy, lz4 or zstd", c.Compression)
-	expect(len(c.Brokers) > 0, "no brokers: expected at least one host:port")
-	expect(c.Partitions > 0, "partitions is %d: expected 1 or more", c.Partitions)
-	expect(c.Group != "", "the group is empty: expected the name of a consumer group")
-	expect(c.Instance != "", "the instance has no name")
-	expect(c.TransactionTimeout >= time.Second,
-		"the transaction timeout is %s: expected 1s or more", c.TransactionTimeout)
-	expect(c.SessionTimeout >= time.Second, "the session timeout is %s: expected 1s or more", c.SessionTimeout)
-	expect(!strings.ContainsFunc(c.TopicPrefix, notInTopicNames),
-		"topic prefix %q: a topic's name holds letters, digits, '.', '_' and '-'", c.TopicPrefix)
-	return c, errors.Join(wrong...)
-}
-
-func notInTopicNames(r rune) bool {
-	return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", r)
+	return c
 }

@@ -49,7 +49,7 @@ func (t target) id(record *kgo.Record) (int64, error) {
 
 // oldestKeys returns the oldest record in each partition of topic whose key is ours, under any schema id.
 func oldestKeys(ctx context.Context, c *Cluster, topic string) ([]*kgo.Record, error) {
-	spans, err := c.meta.toStableOffset(ctx, topic)
+	spans, err := c.toStableOffset(ctx, topic)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (r *rowReader) of(ctx context.Context, id int) (*schemas.ValueReader, error
 func ReadTopic(ctx context.Context, c *Cluster, r *schemas.Resource, from []int64, wanted func(int64) bool,
 	fold func(watermark.Published) error) (ends []int64, err error) {
 	topic := c.Topic(r.Name)
-	spans, err := c.meta.toHighWatermark(ctx, topic)
+	spans, err := c.toHighWatermark(ctx, topic)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func ReadTopic(ctx context.Context, c *Cluster, r *schemas.Resource, from []int6
 // each partition; schemas.MinInstant means all. It counts older versions of rows, and the markers that end
 // transactions, so the topic has no more rows than that.
 func RecordsSince(ctx context.Context, c *Cluster, resource string, from schemas.Instant) (int64, error) {
-	spans, err := c.meta.spans(ctx, c.Topic(resource), c.meta.firstSince(from), c.admin.ListEndOffsets)
+	spans, err := c.spans(ctx, c.Topic(resource), c.firstSince(from), c.admin.ListEndOffsets)
 	return length(spans), err
 }
 
@@ -196,7 +196,7 @@ func RecordsSince(ctx context.Context, c *Cluster, resource string, from schemas
 func RowsSince(ctx context.Context, c *Cluster, resource string, from schemas.Instant,
 	read func(records int)) (int64, error) {
 	topic := c.Topic(resource)
-	spans, err := c.meta.spans(ctx, topic, c.meta.firstSince(from), c.admin.ListCommittedOffsets)
+	spans, err := c.spans(ctx, topic, c.firstSince(from), c.admin.ListCommittedOffsets)
 	if err != nil {
 		return 0, err
 	}

@@ -28,7 +28,7 @@ const (
 // them. It reads the whole topic, which is small, and waits for open transactions.
 func readLetters[T any](ctx context.Context, c *Cluster, most int, keep func(*kgo.Record) T,
 	wanted func(*kgo.Record) bool) (newest[T], error) {
-	spans, err := c.meta.toHighWatermark(ctx, c.DeadLetters())
+	spans, err := c.toHighWatermark(ctx, c.DeadLetters())
 	found := newNewest(len(spans), most, keep)
 	if err != nil {
 		return found, err

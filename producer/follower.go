@@ -22,18 +22,18 @@ type follower struct {
 // than was read, or lost its end or partitions, or got more of them, which moves keys. Then the spans begin
 // with the first record. The first look is anew, too.
 func (f *follower) open(ctx context.Context, end lister) (spans []span, anew bool, err error) {
-	topic, err := f.c.meta.describe(ctx, f.topic)
+	topic, err := f.c.describe(ctx, f.topic)
 	if err != nil {
 		return nil, false, err
 	}
 	another := f.next == nil || differ(topicID(topic), f.id)
-	ends, err := f.c.meta.endsAgain(ctx, f.topic, end, func(ends []int64) bool {
+	ends, err := f.c.endsAgain(ctx, f.topic, end, func(ends []int64) bool {
 		return !another && shortened(f.next, ends) != ""
 	})
 	if err != nil {
 		return nil, false, err
 	}
-	starts, err := f.c.meta.offsets(ctx, f.topic, f.c.admin.ListStartOffsets)
+	starts, err := f.c.offsets(ctx, f.topic, f.c.admin.ListStartOffsets)
 	if err != nil {
 		return nil, false, err
 	}

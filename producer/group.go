@@ -134,13 +134,13 @@ func (g *Group) join() (*kgo.Client, error) {
 		kgo.ClientID("storestream-"+g.c.cfg.Instance),
 		kgo.ConsumerGroup(g.c.cfg.Group),
 		kgo.ConsumeTopics(g.c.Watermarks()),
-		kgo.Balancers(newBalancer(Member{g.c.cfg.Instance, g.resources})),
+		kgo.Balancers(newBalancer(g.c.cfg.Instance, g.resources)),
 		// The group is for assignment alone. A static member would wait for its own ghost under a new id, and fence
 		// its twin under an equal one.
 		kgo.DisableAutoCommit(),
 		kgo.SessionTimeout(g.c.cfg.SessionTimeout), kgo.HeartbeatInterval(g.c.cfg.SessionTimeout/beats),
 		kgo.RebalanceTimeout(rebalanceTimeout), kgo.MetadataMaxAge(lookInterval),
-		kgo.WithHooks(groupErrors{g}),
+		kgo.WithHooks(g),
 		kgo.OnPartitionsAssigned(func(ctx context.Context, _ *kgo.Client, p byTopic) { g.assign(ctx, p) }),
 		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, p byTopic) { g.remove(p, ErrRevoked) }),
 		kgo.OnPartitionsLost(func(_ context.Context, _ *kgo.Client, p byTopic) { g.remove(p, ErrLostOwnership) }),
@@ -248,7 +248,7 @@ func (g *Group) remove(taken map[string][]int32, why error) {
 func (g *Group) look(ctx context.Context) {
 	ask, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	topic, err := g.c.meta.describe(ask, g.c.Watermarks())
+	topic, err := g.c.describe(ask, g.c.Watermarks())
 	g.mu.Lock()
 	if err == nil {
 		g.partitions = len(topic.Partitions)
@@ -323,11 +323,9 @@ func (g *Group) stop(why error, limit time.Duration) {
 	}
 }
 
-// groupErrors logs why a session of the group ended. The client joins again by itself.
-type groupErrors struct{ g *Group }
-
-func (e groupErrors) OnGroupManageError(err error) {
-	g := e.g
+// OnGroupManageError implements kgo.HookGroupManageError. It logs why a session of the group ended. The client
+// joins again by itself.
+func (g *Group) OnGroupManageError(err error) {
 	if errors.Is(err, kerr.InvalidSessionTimeout) {
 		err = fmt.Errorf("the brokers refuse kafka.session_timeout, %s: expected group.min.session.timeout.ms to "+
 			"group.max.session.timeout.ms of their settings: %w", g.c.cfg.SessionTimeout, err)

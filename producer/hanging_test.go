@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
@@ -46,7 +47,8 @@ func TestTakingOverEndsATransactionThatTheBrokerHasForgotten(t *testing.T) {
 
 // A transaction hangs under a producer id that its transactional id no longer has: it was not used for
 // transactional.id.expiration.ms, or its epochs ran out. Fencing knows nothing of it.
-func TestTakingOverEndsATransactionOfAnEarlierProducerID(t *testing.T) {
+// The error names it, and after an administrator has ended it the takeover goes on.
+func TestTakingOverNamesATransactionOfAnEarlierProducerID(t *testing.T) {
 	broker := servers.KafkaForTest(t, servers.KafkaConfig{Settings: map[string]string{
 		"transaction.partition.verification.enable":                   "false",
 		"transactional.id.expiration.ms":                              "4000",
@@ -67,7 +69,14 @@ func TestTakingOverEndsATransactionOfAnEarlierProducerID(t *testing.T) {
 				s.hang("storestream-store.orders", topic)
 				forget(&s, "storestream-store.orders")
 
-				successor := s.take(s.cluster("b", nil))
+				c := s.cluster("b", nil)
+				_, err := producer.Take(s.ctx(), c, s.orders())
+				if !producer.Refused(err) {
+					t.Fatalf("taking over: %v, expected a RefusedError", err)
+				}
+				wantText(t, err, "kafka-transactions.sh", "abort --topic "+topic)
+				s.endOpen(topic)
+				successor := s.take(c)
 				s.commit(successor, next(successor, s.order(rows+2, "2026-11-20T10:00:00Z", "Shipped")))
 				successor.Close()
 				if got := len(s.ids("store.orders")); got != int(rows)+2 {
@@ -128,8 +137,34 @@ func TestAnOwnerNoticesATransactionThatHidesItsCommits(t *testing.T) {
 	}
 	wantText(t, err, "hangs and hides partition 0 of store.orders from offset")
 	session.Close()
+	if _, err := producer.Take(s.ctx(), c, s.orders()); !producer.Refused(err) {
+		t.Errorf("taking over: %v, expected a RefusedError", err)
+	}
+	s.endOpen("store.orders")
 	s.take(c)
 	s.committed("store.orders")
+}
+
+// endOpen ends every open transaction in a topic, as kafka-transactions.sh abort does.
+func (s *stage) endOpen(topic string) {
+	s.t.Helper()
+	partitions := make(kadm.TopicsSet)
+	partitions.Add(topic, 0, 1, 2)
+	described, err := s.admin.DescribeProducers(s.ctx(), partitions)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	described.EachProducer(func(p kadm.DescribedProducer) {
+		if p.CurrentTxnStartOffset < 0 {
+			return
+		}
+		_, err := s.admin.WriteTxnMarkers(s.ctx(), kadm.TxnMarkers{ProducerID: p.ProducerID,
+			ProducerEpoch: p.ProducerEpoch, CoordinatorEpoch: max(p.CoordinatorEpoch, 0),
+			Topics: kadm.TopicsSet{topic: {p.Partition: {}}}})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	})
 }
 
 // An owner commits through the end of a producer id's epochs, and owners die in the middle of commits

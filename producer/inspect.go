@@ -6,11 +6,13 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -53,7 +55,7 @@ func (i Inspector) Topics(ctx context.Context, resources ...string) []TopicRepor
 
 func (i Inspector) topic(ctx context.Context, spec topicSpec) TopicReport {
 	report := TopicReport{Topic: spec.name}
-	found, err := i.c.meta.describe(ctx, spec.name)
+	found, err := i.c.describe(ctx, spec.name)
 	switch {
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
 		report.Missing, report.Err = true, spec.create(ctx, i.c.admin.ValidateCreateTopics)
@@ -73,7 +75,7 @@ func (i Inspector) topic(ctx context.Context, spec topicSpec) TopicReport {
 		report.Replicas = min(report.Replicas, len(p.Replicas))
 	}
 	report.Lacking = lackingRights(found.AuthorizedOperations)
-	settings, err := i.c.meta.settings(ctx, spec.name)
+	settings, err := i.c.settings(ctx, spec.name)
 	if err != nil {
 		report.Err = err
 		return report
@@ -115,15 +117,24 @@ func (i Inspector) Brokers(ctx context.Context) (int, error) {
 	return len(brokers), err
 }
 
+// coordinatorPatience is how long a new cluster may take to make the topics by which brokers coordinate
+// groups and transactions.
+const coordinatorPatience = 10 * time.Second
+
 // AwaitCoordinators waits until the brokers coordinate the group and the transactional id of resource, for
-// some seconds at most. A new cluster creates the topics for that on the first request, and answers
+// coordinatorPatience at most. A new cluster creates the topics for that on the first request, and answers
 // COORDINATOR_NOT_AVAILABLE until they exist. waited reports that it had to wait.
 func (i Inspector) AwaitCoordinators(ctx context.Context, resource string) (waited bool, err error) {
-	group, id := i.c.cfg.Group, i.c.transactionalID(resource)
-	return awaitCoordinator(ctx, func() error {
-		return errors.Join(i.c.admin.FindGroupCoordinators(ctx, group)[group].Err,
+	patient, cancel := context.WithTimeout(ctx, coordinatorPatience)
+	defer cancel()
+	for group, id := i.c.cfg.Group, i.c.transactionalID(resource); ; waited = true {
+		err = errors.Join(i.c.admin.FindGroupCoordinators(ctx, group)[group].Err,
 			i.c.admin.FindTxnCoordinators(ctx, id)[id].Err)
-	})
+		missing := errors.Is(err, kerr.CoordinatorNotAvailable) || errors.Is(err, kerr.CoordinatorLoadInProgress)
+		if !missing || wait.For(patient, 250*time.Millisecond) != nil {
+			return waited, err
+		}
+	}
 }
 
 // TransactionalID checks whether this user may describe the transactional id of a resource. Every user that

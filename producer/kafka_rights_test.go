@@ -250,7 +250,7 @@ func TestATransactionThatStorestreamMayNotEndIsNamedWithTheCommandThatDoes(t *te
 	if _, ok := errors.AsType[*producer.RefusedError](err); !ok {
 		t.Fatalf("taking over: %v, expected a *RefusedError", err)
 	}
-	command := regexp.MustCompile(`kafka-transactions.sh --bootstrap-server \S+ --command-config FILE (.*) \(`)
+	command := regexp.MustCompile(`(?m)kafka-transactions.sh --bootstrap-server \S+ --command-config FILE (.*)$`)
 	commands := command.FindAllStringSubmatch(err.Error(), -1)
 	if len(commands) != 3 {
 		t.Fatalf("%d commands, expected one for each of three partitions: %v", len(commands), err)

@@ -57,7 +57,7 @@ func OtherLog(ctx context.Context, c *Cluster, mark watermark.Watermark) (string
 	if err != nil {
 		return "", err
 	}
-	ends, err := c.meta.offsets(ctx, c.Topic(mark.Resource), c.admin.ListEndOffsets)
+	ends, err := c.offsets(ctx, c.Topic(mark.Resource), c.admin.ListEndOffsets)
 	return otherLog(&mark, id, ends), err
 }
 
@@ -75,7 +75,7 @@ func OtherPartitions(c *Cluster, mark watermark.Watermark, now int) *RefusedErro
 
 // TopicID is the id of a resource's data topic. It is empty if the brokers give topics no ids.
 func TopicID(ctx context.Context, c *Cluster, resource string) (string, error) {
-	topic, err := c.meta.describe(ctx, c.Topic(resource))
+	topic, err := c.describe(ctx, c.Topic(resource))
 	return topicID(topic), err
 }
 

@@ -139,7 +139,7 @@ func (r *logReader) fetch(ctx context.Context) (*kmsg.FetchResponseTopicPartitio
 
 // findLeader finds the topic's id and the partition's leader.
 func (r *logReader) findLeader(ctx context.Context) error {
-	topic, err := r.c.meta.describe(ctx, r.topic)
+	topic, err := r.c.describe(ctx, r.topic)
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (r *logReader) stepOver(batch *kgo.ErrDecompressTooLarge, reason error) {
 // read. If the log ends before our position, it has lost its end. That is an error, and the caller notes
 // the end again.
 func (r *logReader) skipToStart(ctx context.Context) error {
-	starts, err := r.c.meta.offsets(ctx, r.topic, r.c.admin.ListStartOffsets)
+	starts, err := r.c.offsets(ctx, r.topic, r.c.admin.ListStartOffsets)
 	if err != nil {
 		return err
 	}

@@ -8,18 +8,11 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/schemas"
 )
-
-// metadata asks the brokers about topics: ids and leaders, settings, offsets.
-type metadata struct {
-	cl    *kgo.Client
-	admin *kadm.Client
-}
 
 // topicID is a topic's id as Kafka's own tools print it. It is empty if the broker is too old to have ids. A
 // topic that was deleted and created again has another id.
@@ -37,13 +30,13 @@ func differ(id, other string) bool { return id != "" && other != "" && id != oth
 // describe returns a broker's answer about a topic, with what this user may do to it. The client's own
 // cache is not enough: it never asks twice within MetadataMinAge, so a topic that was just created or deleted
 // looks as it did before.
-func (m metadata) describe(ctx context.Context, topic string) (found kmsg.MetadataResponseTopic, err error) {
+func (c *Cluster) describe(ctx context.Context, topic string) (found kmsg.MetadataResponseTopic, err error) {
 	t := kmsg.NewMetadataRequestTopic()
 	t.Topic = &topic
 	req := kmsg.NewPtrMetadataRequest()
 	req.IncludeTopicAuthorizedOperations = true
 	req.Topics = append(req.Topics, t)
-	answer, err := req.RequestWith(ctx, m.cl)
+	answer, err := req.RequestWith(ctx, c.cl)
 	if err == nil {
 		err = kerr.UnknownTopicOrPartition
 		if len(answer.Topics) == 1 {
@@ -57,9 +50,9 @@ func (m metadata) describe(ctx context.Context, topic string) (found kmsg.Metada
 }
 
 // awaitLeaders waits until each partition of a new topic has a leader.
-func (m metadata) awaitLeaders(ctx context.Context, topic string) error {
+func (c *Cluster) awaitLeaders(ctx context.Context, topic string) error {
 	err := retry(ctx, time.Second, func() error {
-		found, err := m.describe(ctx, topic)
+		found, err := c.describe(ctx, topic)
 		for _, p := range found.Partitions {
 			if p.Leader < 0 {
 				err = kerr.LeaderNotAvailable
@@ -87,8 +80,8 @@ func retry(ctx context.Context, longest time.Duration, do func() error) error {
 }
 
 // settings are the topic's settings in force.
-func (m metadata) settings(ctx context.Context, topic string) (map[string]string, error) {
-	answer, err := m.admin.DescribeTopicConfigs(ctx, topic)
+func (c *Cluster) settings(ctx context.Context, topic string) (map[string]string, error) {
+	answer, err := c.admin.DescribeTopicConfigs(ctx, topic)
 	var found kadm.ResourceConfig
 	if err == nil {
 		found, err = answer.On(topic, nil)
@@ -112,14 +105,14 @@ func (m metadata) settings(ctx context.Context, topic string) (map[string]string
 type lister func(context.Context, ...string) (kadm.ListedOffsets, error)
 
 // firstSince lists, in each partition, the first record with time t or a later one.
-func (m metadata) firstSince(t schemas.Instant) lister {
+func (c *Cluster) firstSince(t schemas.Instant) lister {
 	return func(ctx context.Context, topics ...string) (kadm.ListedOffsets, error) {
-		return m.admin.ListOffsetsAfterMilli(ctx, recordMillis(t), topics...)
+		return c.admin.ListOffsetsAfterMilli(ctx, recordMillis(t), topics...)
 	}
 }
 
 // offsets lists one offset for each partition of topic, by partition.
-func (m metadata) offsets(ctx context.Context, topic string, list lister) ([]int64, error) {
+func (c *Cluster) offsets(ctx context.Context, topic string, list lister) ([]int64, error) {
 	listed, err := list(ctx, topic)
 	if err == nil {
 		err = listed.Error()
@@ -147,7 +140,7 @@ var shortLogPause = 500 * time.Millisecond
 // endsAgain lists the ends of topic's partitions. It asks up to three times before it returns ends that
 // seem too short: a broker that has just become the leader of a partition, or does not know yet that it no
 // longer is, may show a log that ends too soon.
-func (m metadata) endsAgain(ctx context.Context, topic string, end lister,
+func (c *Cluster) endsAgain(ctx context.Context, topic string, end lister,
 	tooShort func(ends []int64) bool) (ends []int64, err error) {
 	for try := range 3 {
 		if try > 0 {
@@ -155,7 +148,7 @@ func (m metadata) endsAgain(ctx context.Context, topic string, end lister,
 				return nil, err
 			}
 		}
-		if ends, err = m.offsets(ctx, topic, end); err != nil || !tooShort(ends) {
+		if ends, err = c.offsets(ctx, topic, end); err != nil || !tooShort(ends) {
 			break
 		}
 	}
@@ -164,23 +157,23 @@ func (m metadata) endsAgain(ctx context.Context, topic string, end lister,
 
 // toHighWatermark is every partition of topic from its start to its high watermark now. Records between the
 // last stable offset and the high watermark may be about to be committed: fold waits for them.
-func (m metadata) toHighWatermark(ctx context.Context, topic string) ([]span, error) {
-	return m.spans(ctx, topic, m.admin.ListStartOffsets, m.admin.ListEndOffsets)
+func (c *Cluster) toHighWatermark(ctx context.Context, topic string) ([]span, error) {
+	return c.spans(ctx, topic, c.admin.ListStartOffsets, c.admin.ListEndOffsets)
 }
 
 // toStableOffset is every partition of topic from its start to its last stable offset now. Before it every
 // transaction has ended, so fold does not wait.
-func (m metadata) toStableOffset(ctx context.Context, topic string) ([]span, error) {
-	return m.spans(ctx, topic, m.admin.ListStartOffsets, m.admin.ListCommittedOffsets)
+func (c *Cluster) toStableOffset(ctx context.Context, topic string) ([]span, error) {
+	return c.spans(ctx, topic, c.admin.ListStartOffsets, c.admin.ListCommittedOffsets)
 }
 
 // spans are the offsets of every partition of topic between two that are listed now.
-func (m metadata) spans(ctx context.Context, topic string, from, to lister) ([]span, error) {
-	ends, err := m.offsets(ctx, topic, to)
+func (c *Cluster) spans(ctx context.Context, topic string, from, to lister) ([]span, error) {
+	ends, err := c.offsets(ctx, topic, to)
 	if err != nil {
 		return nil, err
 	}
-	starts, err := m.offsets(ctx, topic, from)
+	starts, err := c.offsets(ctx, topic, from)
 	if err != nil {
 		return nil, err
 	}

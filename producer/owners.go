@@ -7,26 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
-
-	"github.com/storestream/storestream/internal/wait"
 )
 
-// Member is the card that an instance shows the others.
-type Member struct {
+// Owner is a member of the group. Its JSON is the card that it shows the others.
+type Owner struct {
 	Instance  string   `json:"instance"`
 	Resources []string `json:"resources"` // enabled there, sorted
-}
-
-// Owner is a member of the group and its resources.
-type Owner struct {
-	Member
-	Owned []string // of its enabled resources, those that are its own
+	Owned     []string `json:"-"`         // of these, those that are its own
 }
 
 // ErrSharing means that the group is sharing its resources out, so no resource has a known owner.
@@ -35,13 +27,10 @@ var ErrSharing = errors.New("the group is sharing its resources out")
 // Owners asks the group who has which resource. It leaves out members that are not storestream. ErrSharing
 // means that the group has members, but a broker does not describe them now.
 func Owners(ctx context.Context, c *Cluster) ([]Owner, error) {
-	var groups kadm.DescribedGroups
-	_, err := awaitCoordinator(ctx, func() (err error) {
-		if groups, err = c.admin.DescribeGroups(ctx, c.cfg.Group); err == nil {
-			err = groups.Error()
-		}
-		return err
-	})
+	groups, err := c.admin.DescribeGroups(ctx, c.cfg.Group)
+	if err == nil {
+		err = groups.Error()
+	}
 	if errors.Is(err, kerr.GroupIDNotFound) {
 		return nil, nil // it has no members, and had none lately
 	}
@@ -55,7 +44,7 @@ func Owners(ctx context.Context, c *Cluster) ([]Owner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("describing group %s: %w", c.cfg.Group, err)
 	}
-	topic, err := c.meta.describe(ctx, c.Watermarks())
+	topic, err := c.describe(ctx, c.Watermarks())
 	if err != nil {
 		return nil, err
 	}
@@ -66,32 +55,11 @@ func Owners(ctx context.Context, c *Cluster) ([]Owner, error) {
 			continue
 		}
 		if card, ok := readCard(joined.UserData); ok {
-			owned := ownedBy(member, card.Resources, c.Watermarks(), len(topic.Partitions))
-			owners = append(owners, Owner{card, owned})
+			card.Owned = ownedBy(member, card.Resources, c.Watermarks(), len(topic.Partitions))
+			owners = append(owners, card)
 		}
 	}
 	return owners, nil
-}
-
-// coordinatorPatience is how long a new cluster may take to make the topics by which brokers coordinate
-// groups and transactions. It makes each on the first request.
-const coordinatorPatience = 10 * time.Second
-
-// awaitCoordinator calls ask again while the cluster answers that there is no coordinator yet, up to
-// coordinatorPatience. waited reports that it had to wait.
-func awaitCoordinator(ctx context.Context, ask func() error) (waited bool, err error) {
-	patient, cancel := context.WithTimeout(ctx, coordinatorPatience)
-	defer cancel()
-	for {
-		err = ask()
-		if !errors.Is(err, kerr.CoordinatorNotAvailable) && !errors.Is(err, kerr.CoordinatorLoadInProgress) {
-			return waited, err
-		}
-		waited = true
-		if wait.For(patient, 250*time.Millisecond) != nil {
-			return waited, err
-		}
-	}
 }
 
 // ownedBy is which of resources belong to member. The group shares out topic, which has so many partitions.
@@ -123,9 +91,8 @@ type balancer struct {
 // cardMark introduces a member's card in its metadata, after the balancer's own data.
 var cardMark = []byte("\x00storestream:")
 
-func newBalancer(m Member) balancer {
-	m.Resources = slices.Sorted(slices.Values(m.Resources))
-	card, _ := json.Marshal(m)
+func newBalancer(instance string, resources []string) balancer {
+	card, _ := json.Marshal(Owner{Instance: instance, Resources: slices.Sorted(slices.Values(resources))})
 	return balancer{kgo.CooperativeStickyBalancer(), append(bytes.Clone(cardMark), card...)}
 }
 
@@ -140,14 +107,8 @@ func (b balancer) JoinGroupMetadata(topics []string, current map[string][]int32,
 	return meta.AppendTo(nil)
 }
 
-// readCard finds the Member in a group member's metadata. It returns false if the member is not one of
-// ours.
-func readCard(userData []byte) (Member, bool) {
+// readCard finds the card in a group member's metadata. It returns false if the member is not one of ours.
+func readCard(userData []byte) (card Owner, ok bool) {
 	i := bytes.LastIndex(userData, cardMark)
-	if i < 0 {
-		return Member{}, false
-	}
-	var m Member
-	err := json.Unmarshal(userData[i+len(cardMark):], &m)
-	return m, err == nil
+	return card, i >= 0 && json.Unmarshal(userData[i+len(cardMark):], &card) == nil
 }

@@ -35,8 +35,8 @@ func NewRowLog(c *Cluster, r *schemas.Resource, id int64) *RowLog {
 
 // Look reads the records that were committed since the look before, and waits for open transactions. The
 // first look reads everything. It reads every partition, because another program may have written the row's
-// key to a wrong one. Of other rows it decodes the key alone. progress hears how many offsets it has
-// passed, of how many.
+// key to a wrong one. Of other rows it decodes the key alone. progress hears how many records it has
+// read, of how many at most.
 func (l *RowLog) Look(ctx context.Context, progress func(done, of int64)) error {
 	c := l.log.c
 	spans, anew, err := l.log.open(ctx, c.admin.ListEndOffsets)
@@ -48,16 +48,12 @@ func (l *RowLog) Look(ctx context.Context, progress func(done, of int64)) error 
 		l.home, l.strays = nil, map[int32]RowRecord{}
 		l.records, l.unread, l.createdAt = 0, 0, schemas.MinInstant
 	}
-	done, all, at := int64(0), length(spans), make([]int64, len(spans))
-	for p := range spans {
-		at[p] = spans[p].from
-	}
+	done, all := int64(0), length(spans)
 	for record, err := range l.log.fold(ctx, spans) {
 		if err != nil {
 			return err
 		}
-		done += record.Offset + 1 - at[record.Partition]
-		at[record.Partition] = record.Offset + 1
+		done++
 		progress(done, all)
 		if err := l.take(ctx, record); err != nil {
 			return err

@@ -44,55 +44,45 @@ func SameSchemas(ctx context.Context, c *Cluster, r *schemas.Resource) error {
 // sameSchemas checks the oldest record of each partition. One whose ids are right is enough: any program
 // may write to the topic, and a stray record must not block the resource.
 func sameSchemas(ctx context.Context, c *Cluster, r *schemas.Resource, oldest []*kgo.Record) error {
-	var keys, values []int
-	for _, record := range oldest {
-		if id, _, err := schemas.ReadKey(record.Key); err == nil {
-			keys = append(keys, id)
-		}
-		if id, err := schemas.SchemaID(record.Value); err == nil {
-			values = append(values, id)
-		}
-	}
 	for _, part := range []struct {
 		of, record string
-		ids        []int
+		id         func(*kgo.Record) (int, error)
 	}{
-		{"keys", r.RecordName + "Key", keys}, {"values", r.RecordName, values},
+		{"keys", r.RecordName + "Key", func(record *kgo.Record) (int, error) {
+			id, _, err := schemas.ReadKey(record.Key)
+			return id, err
+		}},
+		{"values", r.RecordName, func(record *kgo.Record) (int, error) { return schemas.SchemaID(record.Value) }},
 	} {
-		slices.Sort(part.ids)
-		if err := oneNames(ctx, c, r, part.of, part.record, slices.Compact(part.ids)); err != nil {
-			return err
+		var others []string
+		for _, record := range oldest {
+			id, err := part.id(record)
+			if err != nil {
+				continue
+			}
+			name, err := c.cfg.Registry.Record(ctx, id)
+			if err == nil && name == part.record {
+				others = nil
+				break
+			}
+			why := fmt.Sprintf("%d, which names %.80s in this registry", id, name)
+			if registry.HasFault(err, registry.NotAvro, registry.NotRegistered) {
+				why = fmt.Sprintf("%d, which this registry does not have", id)
+			} else if err != nil {
+				return err
+			}
+			others = append(others, why)
+		}
+		if len(others) > 0 {
+			return &RefusedError{Topic: c.Topic(r.Name), Setting: "the schema id of its " + part.of,
+				Found:    strings.Join(slices.Compact(others), "; "),
+				Expected: "the id of record " + part.record + " (no consumer can decode them)",
+				Do: "point registry.url at the registry that the topic was written with, or put its schemas back " +
+					"under their ids (a backup; Confluent's mode IMPORT), and it goes on by itself; where they are " +
+					"lost, delete the topic: storestream creates it again and fills it from the start"}
 		}
 	}
 	return nil
-}
-
-// oneNames returns nil if one of the ids names the record, or there are no ids.
-func oneNames(ctx context.Context, c *Cluster, r *schemas.Resource, of, record string, ids []int) error {
-	var found []string
-	for _, id := range ids {
-		name, err := c.cfg.Registry.Record(ctx, id)
-		switch {
-		case name == record:
-			return nil
-		case err == nil:
-			found = append(found, fmt.Sprintf("%d, which names %.80s in this registry", id, name))
-		case registry.HasFault(err, registry.NotAvro):
-			found = append(found, fmt.Sprintf("%d, which names no record in this registry", id))
-		case registry.HasFault(err, registry.NotRegistered):
-			found = append(found, fmt.Sprintf("%d, which this registry does not have", id))
-		default:
-			return err
-		}
-	}
-	if len(found) == 0 {
-		return nil
-	}
-	return &RefusedError{Topic: c.Topic(r.Name), Setting: "the schema id of its " + of,
-		Found: strings.Join(found, "; "), Expected: "the id of record " + record + " (no consumer can decode them)",
-		Do: "point registry.url at the registry that the topic was written with, or put its schemas back under " +
-			"their ids (a backup; Confluent's mode IMPORT), and it goes on by itself; where they are lost, delete " +
-			"the topic: storestream creates it again and fills it from the start"}
 }
 
 // sameIDs ends the session if the registry's schema ids for its topic are others than it writes. An owner at

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
@@ -65,7 +66,7 @@ func (s *Session) MaxRecordBytes() int { return s.target.limits[s.target.topic] 
 
 // EndOffsets are the ends of the data topic's partitions now.
 func (s *Session) EndOffsets(ctx context.Context) ([]int64, error) {
-	return s.c.meta.offsets(ctx, s.data.name, s.c.admin.ListEndOffsets)
+	return s.c.offsets(ctx, s.data.name, s.c.admin.ListEndOffsets)
 }
 
 // Rebuild gives each record of the data topic from the watermark's DedupFrom on to fold, one at a time, in
@@ -91,8 +92,8 @@ func (s *Session) Rebuild(ctx context.Context, fold func(watermark.Published) er
 }
 
 func (s *Session) rebuild(ctx context.Context, fold func(watermark.Published) error) error {
-	topic, from := s.data, s.c.meta.firstSince(s.mark.DedupFrom)
-	spans, err := s.c.meta.spans(ctx, topic.name, from, s.c.admin.ListEndOffsets)
+	topic, from := s.data, s.c.firstSince(s.mark.DedupFrom)
+	spans, err := s.c.spans(ctx, topic.name, from, s.c.admin.ListEndOffsets)
 	if err != nil {
 		return err
 	}
@@ -221,15 +222,15 @@ func (s *Session) lookAgain(ctx context.Context) error {
 // lookAt checks that a log is the one that this session knows, and adds to hidden the partitions whose
 // records of the last look consumers do not see.
 func (s *Session) lookAt(ctx context.Context, log *writtenLog, hidden []string) ([]string, error) {
-	now, err := s.c.meta.describe(ctx, log.name)
+	now, err := s.c.describe(ctx, log.name)
 	if err != nil {
 		return hidden, err
 	}
-	stable, err := s.c.meta.offsets(ctx, log.name, s.c.admin.ListCommittedOffsets)
+	stable, err := s.c.offsets(ctx, log.name, s.c.admin.ListCommittedOffsets)
 	if err != nil {
 		return hidden, err
 	}
-	ends, err := s.c.meta.offsets(ctx, log.name, s.c.admin.ListEndOffsets)
+	ends, err := s.c.offsets(ctx, log.name, s.c.admin.ListEndOffsets)
 	if err != nil {
 		return hidden, err
 	}
@@ -260,14 +261,14 @@ func (s *Session) lookAt(ctx context.Context, log *writtenLog, hidden []string) 
 // the transaction hangs, unhide ends the session, and the takeover ends the transaction or says which
 // command does.
 func (s *Session) unhide(ctx context.Context, hidden []string) error {
-	var hanging []hangingTransaction
-	open, err := s.c.openIn(ctx, s.data.name, s.marks.name, s.letters.name)
+	var found []kadm.DescribedProducer
+	open, err := openIn(ctx, s.c, s.data.name, s.marks.name, s.letters.name)
 	if err == nil {
-		hanging, err = s.c.hanging(ctx, open)
+		found, _, err = hanging(ctx, s.c, open)
 	}
-	if len(hanging) > 0 {
+	if len(found) > 0 {
 		return s.lose("checking what consumers see", fmt.Errorf("a transaction of producer id %d hangs and "+
-			"hides %s", hanging[0].producerID, strings.Join(hidden, ", ")))
+			"hides %s", found[0].ProducerID, strings.Join(hidden, ", ")))
 	}
 	s.log.Warn("read_committed consumers do not see the commits of a minute ago: a transaction is open",
 		zap.Strings("hidden", hidden), zap.Error(err),

@@ -20,19 +20,6 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// NeighbourError blocks a resource because another group publishes it to the same topic. Nothing was fenced.
-type NeighbourError struct {
-	Resource, Topic, Group, Instance string
-	Written                          schemas.Instant
-}
-
-func (e *NeighbourError) Error() string {
-	return fmt.Sprintf("%s is being published to topic %s by group %q (instance %q, last at %s): "+
-		"stop one of the two deployments, or give this one another kafka.topic_prefix; "+
-		"it takes over once the other has been quiet for %s",
-		e.Resource, e.Topic, e.Group, e.Instance, e.Written, neighbourQuiet)
-}
-
 // neighbourQuiet is how long a watermark of another group keeps us away: three of the 10 s within which a
 // living owner writes one.
 const neighbourQuiet = 30 * time.Second
@@ -40,7 +27,7 @@ const neighbourQuiet = 30 * time.Second
 // Take makes this instance the only one that can write the topic of r, and reads what its predecessor left.
 // The numbers of its steps are those of the package's comment, which argues their order.
 //
-// The error is a *RefusedError or *NeighbourError if only a person can put it right. Anything else may pass
+// The error is a *RefusedError if only a person can put it right. Anything else may pass
 // (a broker or registry that is down), except that the registry's own refusals come through as they are
 // (registry.Retryable tells).
 func Take(ctx context.Context, c *Cluster, r *schemas.Resource) (*Session, error) {
@@ -93,14 +80,14 @@ func (s *Session) look(ctx context.Context) (holdsRows bool, err error) {
 		if t.limits[topic], err = batchLimit(ctx, c, topic); err != nil {
 			return false, err
 		}
-		found, err := c.meta.describe(ctx, topic)
+		found, err := c.describe(ctx, topic)
 		if err != nil {
 			return false, err
 		}
 		log.name, log.id, log.partitions = topic, topicID(found), len(found.Partitions)
 	}
 	// Without waiting for open transactions: a living neighbour has written within the last seconds anyway.
-	mark, err := lastWatermark(ctx, c, t.resource.Name, c.meta.toStableOffset)
+	mark, err := lastWatermark(ctx, c, t.resource.Name, c.toStableOffset)
 	if err != nil {
 		return false, err
 	}
@@ -109,7 +96,7 @@ func (s *Session) look(ctx context.Context) (holdsRows bool, err error) {
 
 // batchLimit is how many bytes a batch of the topic may take.
 func batchLimit(ctx context.Context, c *Cluster, topic string) (int, error) {
-	settings, err := c.meta.settings(ctx, topic)
+	settings, err := c.settings(ctx, topic)
 	if err != nil {
 		return 0, err
 	}
@@ -129,8 +116,10 @@ func (s *Session) refuseNeighbour(mark *watermark.Watermark) error {
 	if age := schemas.InstantOf(s.c.cfg.Now()).Sub(mark.Written); age > neighbourQuiet || age < -neighbourQuiet {
 		return nil
 	}
-	return &NeighbourError{Resource: s.target.resource.Name, Topic: s.target.topic, Group: mark.Group,
-		Instance: mark.Instance, Written: mark.Written}
+	return &RefusedError{Topic: s.target.topic, Setting: "its publisher", Found: fmt.Sprintf("group %q "+
+		"(instance %q, last at %s)", mark.Group, mark.Instance, mark.Written),
+		Expected: fmt.Sprintf("group %q, or none for %s", s.c.cfg.Group, neighbourQuiet),
+		Do:       "stop one of the two deployments, or give this one another kafka.topic_prefix"}
 }
 
 // fence ends the predecessor, and all transactions that hang in our partitions.
@@ -142,7 +131,7 @@ func (s *Session) fence(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	open, err := s.c.openIn(ctx, s.data.name, s.marks.name, s.letters.name)
+	open, err := openIn(ctx, s.c, s.data.name, s.marks.name, s.letters.name)
 	if errors.Is(err, errCannotAsk) {
 		s.log.Info("cannot tell whether transactions hang, and waits for those that are open", zap.Error(err))
 		return nil
@@ -151,11 +140,11 @@ func (s *Session) fence(ctx context.Context) error {
 		return err
 	}
 	own := make(kadm.TopicsSet)
-	others := slices.DeleteFunc(open, func(o openTransaction) bool {
-		if o.producerID == producerID {
-			own.Add(o.topic, o.partition)
+	others := slices.DeleteFunc(open, func(o kadm.DescribedProducer) bool {
+		if o.ProducerID == producerID {
+			own.Add(o.Topic, o.Partition)
 		}
-		return o.producerID == producerID
+		return o.ProducerID == producerID
 	})
 	if err := endHanging(ctx, s.c, s.log, others); err != nil || len(own) == 0 {
 		return err
@@ -271,7 +260,7 @@ func abortIn(ctx context.Context, c *Cluster, id string, partitions kadm.TopicsS
 // worth noting. It reads all partitions: if partitions were added, the resource's key belongs to another
 // one than before.
 func (s *Session) readState(ctx context.Context, holdsRows bool) error {
-	found, err := lastWatermark(ctx, s.c, s.target.resource.Name, s.c.meta.toHighWatermark)
+	found, err := lastWatermark(ctx, s.c, s.target.resource.Name, s.c.toHighWatermark)
 	if err != nil {
 		return err
 	}
@@ -281,7 +270,7 @@ func (s *Session) readState(ctx context.Context, holdsRows bool) error {
 	if err := s.resume(ctx, found, holdsRows); err != nil {
 		return err
 	}
-	if s.letters.ends, err = s.c.meta.offsets(ctx, s.letters.name, s.c.admin.ListEndOffsets); err != nil {
+	if s.letters.ends, err = s.c.offsets(ctx, s.letters.name, s.c.admin.ListEndOffsets); err != nil {
 		return err
 	}
 	s.deadLetters, err = ReadDeadLetters(ctx, s.c, s.target.resource.Name)
@@ -292,7 +281,7 @@ func (s *Session) readState(ctx context.Context, holdsRows bool) error {
 // none).
 func (s *Session) resume(ctx context.Context, found *watermark.Watermark, holdsRows bool) (err error) {
 	r, id := s.target.resource, s.data.id
-	s.data.ends, err = s.c.meta.endsAgain(ctx, s.data.name, s.c.admin.ListEndOffsets, func(ends []int64) bool {
+	s.data.ends, err = s.c.endsAgain(ctx, s.data.name, s.c.admin.ListEndOffsets, func(ends []int64) bool {
 		return found != nil && !differ(id, found.TopicID) && otherLog(found, id, ends) != ""
 	})
 	if err != nil {

@@ -358,10 +358,10 @@ func TestADeploymentOfAnotherGroupIsLeftInPeace(t *testing.T) {
 	now := time.Now()
 	c := s.cluster("b", func(c *producer.Config) { c.Group, c.Now = "another", func() time.Time { return now } })
 	_, err := producer.Take(s.ctx(), c, s.orders())
-	var neighbour *producer.NeighbourError
-	if !errors.As(err, &neighbour) || neighbour.Group != "storestream" || neighbour.Instance != "a" {
-		t.Fatalf("taking over: %v, expected a NeighbourError", err)
+	if !producer.Refused(err) {
+		t.Fatalf("taking over: %v, expected a RefusedError", err)
 	}
+	wantText(t, err, `its publisher is group "storestream" (instance "a"`)
 	s.commit(first, next(first, s.order(2, "2026-11-20T09:00:00Z", "Shipped")))
 
 	now = now.Add(time.Minute)

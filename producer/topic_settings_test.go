@@ -79,8 +79,4 @@ func TestWhatIsWrittenIsCompressedAsConfigured(t *testing.T) {
 			t.Errorf("%s: %+v: expected one record, compressed with %d", name, records, number)
 		}
 	}
-	if _, err := producer.Open(producer.Config{Compression: "brotli"}); err == nil ||
-		!strings.Contains(err.Error(), "gzip") {
-		t.Errorf("brotli: %v", err)
-	}
 }

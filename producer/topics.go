@@ -21,8 +21,7 @@ type topicSpec struct {
 	partitions int32
 	replicas   int16
 	settings   map[string]string
-	// tool is Cluster.Tool.
-	tool func(name string, args ...string) string
+	c          *Cluster
 }
 
 // RefusedError blocks a resource until a person has changed something in Kafka: storestream does not change
@@ -52,84 +51,68 @@ const (
 	tenYears = 10 * 365 * 24 * time.Hour
 )
 
-// topicSpecs are the topics that all resources share, and those of resources.
-func topicSpecs(c *Cluster, resources []string) []topicSpec {
-	specs := []topicSpec{watermarkTopic(c), erasing(c, stateTopic(c, c.DeadLetters())), requestTopic(c)}
-	for _, resource := range resources {
-		specs = append(specs, dataTopic(c, resource))
-	}
-	for i, s := range specs {
-		maps.Copy(s.settings, c.cfg.TopicSettings)
-		specs[i].tool = c.Tool
-	}
-	return specs
-}
+// The topic settings that decide how long deleted values and their tombstones stay.
+const (
+	compactionLag = "max.compaction.lag.ms"
+	tombstoneStay = "delete.retention.ms"
+)
 
-// dataTopic ends its segments early, because the active segment is never compacted: its end decides how
-// long replaced versions stay, personal data among them. The default segment.bytes of 1 GiB would be some
-// 24 million rows a partition; 64 MiB are 1.5 million. If a partition never has so many, its segments end
-// after a week.
-//
-// Segments end by the time that records carry, and a row's is its updated_at. That would make a segment of
-// each week of a first load's history; but the record that ends a transaction carries the broker's clock. The
-// first one ends the segment that began with old rows. The next segment begins with that record, and to it
-// all old rows are early. So a first load costs one more small segment for each 64 MiB (docs/performance.md
-// has the measurement).
-//
-// A tombstone stays for a week, so that a consumer that was away for as long meets it.
-func dataTopic(c *Cluster, resource string) topicSpec {
-	return erasing(c, topicSpec{name: c.Topic(resource), partitions: c.cfg.Partitions,
-		replicas: c.cfg.ReplicationFactor, settings: map[string]string{
-			"cleanup.policy": "compact", "message.timestamp.type": "CreateTime",
-			"segment.ms": millis(week), "segment.bytes": strconv.Itoa(64 << 20), tombstoneStay: millis(week),
-		}})
-}
-
-// erasing limits how long a topic with personal data keeps deleted values. Without it a broker compacts a
-// partition when half of it is old, so a deleted value stays for as long as little else changes.
-func erasing(c *Cluster, s topicSpec) topicSpec {
-	if c.cfg.EraseWithin > 0 {
-		s.settings[compactionLag] = millis(c.cfg.EraseWithin)
+// newSpec returns the spec of a topic. Later settings count, and those of the configuration before all.
+func newSpec(c *Cluster, name string, settings ...map[string]string) topicSpec {
+	s := topicSpec{name, c.cfg.Partitions, c.cfg.ReplicationFactor,
+		map[string]string{"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}, c}
+	for _, more := range append(settings, c.cfg.TopicSettings) {
+		maps.Copy(s.settings, more)
 	}
 	return s
 }
 
-// compactionLag is the topic setting that does so.
-const compactionLag = "max.compaction.lag.ms"
+// topicSpecs are the topics that all resources share, and those of resources.
+func topicSpecs(c *Cluster, resources []string) []topicSpec {
+	// A topic with personal data keeps deleted values for a limited time. Without this a broker compacts a
+	// partition when half of it is old, so a deleted value stays for as long as little else changes.
+	erasing := map[string]string{}
+	if c.cfg.EraseWithin > 0 {
+		erasing[compactionLag] = millis(c.cfg.EraseWithin)
+	}
 
-// tombstoneStay is the topic setting for how long a tombstone stays.
-const tombstoneStay = "delete.retention.ms"
+	// A takeover reads the topics of state in full. Watermarks are a few hundred bytes each but come every
+	// second, and the active segment is never compacted: with the defaults a takeover would read half a
+	// gigabyte. Segments of ten minutes and 1 MiB, and a low dirty ratio, keep it at a few megabytes.
+	state := map[string]string{"segment.ms": millis(10 * time.Minute), "segment.bytes": strconv.Itoa(1 << 20),
+		"min.cleanable.dirty.ratio": "0.01"}
 
-// stateTopic is one that a takeover reads in full. Watermarks are a few hundred bytes each but come every
-// second, and the active segment is never compacted: with the defaults a takeover would read half a
-// gigabyte. Segments of ten minutes and 1 MiB, and a low dirty ratio, keep it at a few megabytes.
-func stateTopic(c *Cluster, name string) topicSpec {
-	return topicSpec{name: name, partitions: c.cfg.Partitions,
-		replicas: c.cfg.ReplicationFactor, settings: map[string]string{
-			"cleanup.policy": "compact", "message.timestamp.type": "CreateTime",
-			"segment.ms": millis(10 * time.Minute), "segment.bytes": strconv.Itoa(1 << 20),
-			"min.cleanable.dirty.ratio": "0.01",
-		}}
-}
+	// The topic of watermarks keeps the markers that end transactions for ten minutes. Compaction removes the old
+	// watermarks soon, but it keeps each one's marker, 78 bytes, until delete.retention.ms has passed since
+	// then. With Kafka's day a takeover would read 0.7 MB of them for each resource without changes, and 68 MB
+	// for one that changes ten times a second. The day is for slow readers, and a reader of watermarks takes
+	// seconds. (Watermarks are never deleted. Dead letters are, and consumers may follow them slowly, so they
+	// keep the day.)
+	marks := map[string]string{tombstoneStay: millis(10 * time.Minute)}
 
-// watermarkTopic keeps the markers that end transactions for ten minutes. Compaction removes the old
-// watermarks soon, but it keeps each one's marker, 78 bytes, until delete.retention.ms has passed since
-// then. With Kafka's day a takeover would read 0.7 MB of them for each resource without changes, and 68 MB
-// for one that changes ten times a second. The day is for slow readers, and a reader of watermarks takes
-// seconds. (Watermarks are never deleted. Dead letters are, and consumers may follow them slowly, so they
-// keep the day.)
-func watermarkTopic(c *Cluster) topicSpec {
-	spec := stateTopic(c, c.Watermarks())
-	spec.settings[tombstoneStay] = millis(10 * time.Minute)
-	return spec
-}
+	// A data topic ends its segments early, because the active segment is never compacted: its end decides how
+	// long replaced versions stay, personal data among them. The default segment.bytes of 1 GiB would be some
+	// 24 million rows a partition; 64 MiB are 1.5 million. If a partition never has so many, its segments end
+	// after a week.
+	//
+	// Segments end by the time that records carry, and a row's is its updated_at. That would make a segment of
+	// each week of a first load's history; but the record that ends a transaction carries the broker's clock. The
+	// first one ends the segment that began with old rows. The next segment begins with that record, and to it
+	// all old rows are early. So a first load costs one more small segment for each 64 MiB (docs/performance.md
+	// has the measurement).
+	//
+	// A tombstone stays for a week, so that a consumer that was away for as long meets it.
+	data := map[string]string{"segment.ms": millis(week), "segment.bytes": strconv.Itoa(64 << 20),
+		tombstoneStay: millis(week)}
 
-// requestTopic has one partition because a request's id is its offset.
-func requestTopic(c *Cluster) topicSpec {
-	return topicSpec{name: c.requestsTopic(), partitions: 1,
-		replicas: c.cfg.ReplicationFactor, settings: map[string]string{
-			"cleanup.policy": "delete", "message.timestamp.type": "CreateTime", "retention.ms": millis(week),
-		}}
+	specs := []topicSpec{newSpec(c, c.Watermarks(), state, marks), newSpec(c, c.DeadLetters(), state, erasing),
+		newSpec(c, c.requestsTopic(), map[string]string{"retention.ms": millis(week)})}
+	specs[2].partitions = 1 // a request's id is its offset
+	specs[2].settings["cleanup.policy"] = "delete"
+	for _, resource := range resources {
+		specs = append(specs, newSpec(c, c.Topic(resource), data, erasing))
+	}
+	return specs
 }
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
@@ -142,7 +125,7 @@ func EnsureTopics(ctx context.Context, c *Cluster, resources ...string) error {
 	partitions := make([]int, len(specs))
 	var made []string
 	for i, spec := range specs {
-		found, err := c.meta.describe(ctx, spec.name)
+		found, err := c.describe(ctx, spec.name)
 		partitions[i] = len(found.Partitions)
 		if errors.Is(err, kerr.UnknownTopicOrPartition) {
 			if err = spec.create(ctx, c.admin.CreateTopics); err == nil {
@@ -156,13 +139,13 @@ func EnsureTopics(ctx context.Context, c *Cluster, resources ...string) error {
 		}
 	}
 	for _, topic := range made {
-		if err := c.meta.awaitLeaders(ctx, topic); err != nil {
+		if err := c.awaitLeaders(ctx, topic); err != nil {
 			return err
 		}
 	}
 	var refused []error
 	for i, spec := range specs {
-		settings, err := c.meta.settings(ctx, spec.name)
+		settings, err := c.settings(ctx, spec.name)
 		if err != nil {
 			return err
 		}
@@ -193,33 +176,19 @@ func (s topicSpec) create(ctx context.Context,
 	if err == nil || errors.Is(err, kerr.TopicAlreadyExists) {
 		return nil
 	}
-	return s.notCreated(err, made.ErrMessage)
-}
-
-// notCreated explains why the broker does not make the topic. Too few brokers for the replicas may be brokers
-// that are only starting: a controller calls them fenced until their first heartbeats have come.
-func (s topicSpec) notCreated(err error, message string) error {
-	refused := &RefusedError{Topic: s.name, Setting: "its creation", Expected: "a topic",
-		Found: fmt.Sprintf("refused by the broker (%v %s)", err, message)}
-	switch {
-	case errors.Is(err, kerr.InvalidReplicationFactor):
-		refused.MayPass = true
-		refused.Do = fmt.Sprintf("start as many brokers as kafka.replication_factor says (%d), or lower it",
-			s.replicas)
-		if s.replicas < 0 {
-			refused.Do = "start as many brokers as the brokers' default.replication.factor says, or set " +
-				"kafka.replication_factor"
-		}
-	case errors.Is(err, kerr.PolicyViolation), errors.Is(err, kerr.InvalidConfig):
-		refused.Do = "set values that the brokers accept in kafka.topic_settings (many managed ones want " +
-			"segment.bytes=52428800 or more), or create it: " + s.createCommand()
-	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed):
-		refused.Do = "allow this user to (" + s.tool("kafka-acls.sh", "--add", "--allow-principal", "User:NAME",
-			"--operation", "Create", "--topic", s.name) + "), or create it: " + s.createCommand()
-	default:
-		return fmt.Errorf("creating topic %s: %w (%s)", s.name, err, message)
+	person := []error{kerr.InvalidReplicationFactor, kerr.PolicyViolation, kerr.InvalidConfig,
+		kerr.TopicAuthorizationFailed, kerr.ClusterAuthorizationFailed}
+	if !slices.ContainsFunc(person, func(code error) bool { return errors.Is(err, code) }) {
+		return fmt.Errorf("creating topic %s: %w (%s)", s.name, err, made.ErrMessage)
 	}
-	return refused
+	return &RefusedError{Topic: s.name, Setting: "its creation", Expected: "a topic",
+		Found: fmt.Sprintf("refused by the broker (%v %s)", err, made.ErrMessage),
+		Do: "set kafka.replication_factor and kafka.topic_settings to what the brokers accept (many managed ones " +
+			"want segment.bytes=52428800 or more), allow this user to create topics, or create it: " +
+			s.createCommand(),
+		// Too few brokers for the replicas may be brokers that are only starting: a controller calls them fenced
+		// until their first heartbeats have come.
+		MayPass: errors.Is(err, kerr.InvalidReplicationFactor)}
 }
 
 // createCommand creates the topic as we would.
@@ -231,7 +200,7 @@ func (s topicSpec) createCommand() string {
 	for _, key := range slices.Sorted(maps.Keys(s.settings)) {
 		args = append(args, "--config", key+"="+s.settings[key])
 	}
-	return s.tool("kafka-topics.sh", args...)
+	return s.c.Tool("kafka-topics.sh", args...)
 }
 
 // refuse returns the reason why a topic would lose or spoil data, or nil. Settings that only cost disk or
@@ -263,7 +232,7 @@ func (s topicSpec) refuse(found map[string]string, partitions int) *RefusedError
 		return &RefusedError{Topic: s.name, Setting: "the number of partitions", Found: strconv.Itoa(partitions),
 			Expected: "1 (a request's id is its offset)", Do: "wait until `storestream watermark list` shows no " +
 				"pending request, then delete the topic, and storestream creates it again: " +
-				s.tool("kafka-topics.sh", "--delete", "--topic", s.name)}
+				s.c.Tool("kafka-topics.sh", "--delete", "--topic", s.name)}
 	}
 	return nil
 }
@@ -294,5 +263,5 @@ func (s topicSpec) forgets(found map[string]string) (what, do string) {
 
 func (s topicSpec) refusal(setting, found, expected, change string) *RefusedError {
 	return &RefusedError{Topic: s.name, Setting: setting, Found: found, Expected: expected,
-		Do: s.tool("kafka-configs.sh", "--alter", "--topic", s.name, "--add-config", change)}
+		Do: s.c.Tool("kafka-configs.sh", "--alter", "--topic", s.name, "--add-config", change)}
 }

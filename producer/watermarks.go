@@ -49,7 +49,7 @@ func Concerning(err error, resources ...string) error {
 // transaction: one that was just committed, or is after another program's open one, may be missing. With an
 // *UnreadableError it returns all the others.
 func ReadWatermarks(ctx context.Context, c *Cluster) (map[string]watermark.Watermark, error) {
-	spans, err := c.meta.toStableOffset(ctx, c.Watermarks())
+	spans, err := c.toStableOffset(ctx, c.Watermarks())
 	if err != nil {
 		return nil, err
 	}

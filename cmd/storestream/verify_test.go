@@ -209,8 +209,8 @@ func TestVerifySaysWhyItCouldNotTell(t *testing.T) {
 	if _, err := kadm.NewClient(cl).CreatePartitions(t.Context(), 1, "store.products"); err != nil {
 		t.Fatal(err)
 	}
-	s.do("verify", "products").expect(t, exitFailed, "products: topic store.products has 3 partitions, and was "+
-		"filled when it had 2", "delete the topic")
+	s.do("verify", "products").expect(t, exitFailed, "products: topic store.products: the number of "+
+		"partitions is 3, expected 2", "delete the topic")
 	c := s.do("verify", "users", "-o", "json", "--set", "store.base_url=http://"+stage.Nowhere(t)+"/v1", "--set",
 		"store.request_timeout=1s").expect(t, exitFailed, "connection refused")
 	if !strings.Contains(c.stdout.String(), `"verdict": "unknown"`) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,53 +57,23 @@ func Decode(resource string, value []byte) (Watermark, error) {
 	return w, nil
 }
 
-// impossible returns an error text for a number that no owner writes, or "". Such a number would mislead
-// people: if partitions were 0, the topic would have another count, and people would be told to delete it.
-// The number of ends is not checked, because partitions may be added while an owner looks at the topic.
+// impossible returns an error text for a number that no owner writes and that would be acted on, or "". If
+// partitions were 0, the topic would have another count, and people would be told to delete it. The number of
+// ends is not checked, because partitions may be added while an owner looks at the topic.
 func (w *Watermark) impossible() string {
-	type number struct {
-		name         string
-		value, least int64
+	ends := w.Ends
+	if w.Replay != nil {
+		ends = append(slices.Clone(ends), w.Replay.Ends...)
 	}
-	all := []number{{"partitions", int64(w.Partitions), 1}, {"rows", w.Rows, 0}, {"request", w.Request, -1}}
-	offsets := func(name string, ends []int64) {
-		for p, end := range ends {
-			all = append(all, number{fmt.Sprintf("%s[%d]", name, p), end, 0})
-		}
-	}
-	swept := func(name string, s *Swept) {
-		if s == nil {
-			return
-		}
-		all = append(all, number{name + ".request", s.Request, -1})
-		for member, n := range map[string]int{"source_rows": s.SourceRows, "topic_rows": s.TopicRows,
-			"dead_letters": s.DeadLetters, "missing": s.Missing, "stale": s.Stale, "extra": s.Extra,
-			"published": s.Published, "tombstones": s.Tombstones, "early": s.Early} {
-			all = append(all, number{name + "." + member, int64(n), 0})
-		}
-	}
-	offsets("ends", w.Ends)
-	if r := w.Replay; r != nil {
-		all = append(all, number{"replay.rows", r.Rows, 0})
-		offsets("replay.ends", r.Ends)
-	}
-	if r := w.Replayed; r != nil {
-		all = append(all, number{"replayed.rows", r.Rows, 0})
-	}
-	if s := w.Sweep; s != nil {
-		all = append(all, number{"sweep.request", s.Request, -1},
-			number{"sweep.attempts", int64(s.Attempts), 0},
-			number{"sweep.confirmed_deletes", int64(s.ConfirmedDeletes), 0})
-		swept("sweep.done", s.Done)
-	}
-	swept("swept", w.Swept)
-	if d := w.Deleted; d != nil {
-		all = append(all, number{"deleted.rows", int64(d.Rows), 0})
-	}
-	for _, n := range all {
-		if n.value < n.least {
-			return fmt.Sprintf("%s is %d, expected %d or more", n.name, n.value, n.least)
-		}
+	switch {
+	case w.Partitions < 1:
+		return fmt.Sprintf("partitions is %d, expected 1 or more", w.Partitions)
+	case w.Rows < 0, w.Request < -1:
+		return fmt.Sprintf("rows is %d and request is %d, expected 0 and -1 or more", w.Rows, w.Request)
+	case slices.ContainsFunc(ends, func(end int64) bool { return end < 0 }):
+		return fmt.Sprintf("ends are %d, expected 0 or more", ends)
+	case w.Sweep != nil && w.Sweep.ConfirmedDeletes < 0, w.Deleted != nil && w.Deleted.Rows < 0:
+		return "a number of deletions is negative"
 	}
 	return ""
 }

@@ -165,7 +165,6 @@ func TestTakeoversThatPassAreTriedAgainSoonerThanThoseThatAPersonMustMend(t *tes
 		{mayPass, 1, 200 * time.Millisecond},
 		{refused, 1, 10 * time.Second},
 		{refused, 1000, 10 * time.Second},
-		{&producer.NeighbourError{}, 1, 10 * time.Second},
 	} {
 		if got := retakeAfter(test.err, test.n); got != test.after {
 			t.Errorf("%v, failure %d: after %s, expected %s", test.err, test.n, got, test.after)

@@ -237,7 +237,6 @@ func TestATakeoverThatAPersonMustLetThroughIsBlocked(t *testing.T) {
 	}{
 		{&producer.RefusedError{}, 1},
 		{&producer.RefusedError{MayPass: true}, 0},
-		{&producer.NeighbourError{}, 1},
 		{nil, 0},
 	} {
 		orders.turn(nil, "waiting to take over again", step.err)

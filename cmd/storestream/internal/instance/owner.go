@@ -135,7 +135,7 @@ func retakeAfter(err error, n int) time.Duration {
 
 // needsAPerson says of a takeover's error whether it is one that a person has to put right.
 func needsAPerson(err error) bool {
-	return producer.Refused(err) || errors.As(err, new(*producer.NeighbourError))
+	return producer.Refused(err)
 }
 
 // takeOver makes this instance the only writer of the resource, reads the published rows back, and polls

@@ -45,9 +45,9 @@ func TestAResourceIsAbandonedWhereNoInstanceRunsOrNoneTakesItForLong(t *testing.
 
 func TestTheOwnerOfEachResourceIsTheMemberThatHasIt(t *testing.T) {
 	owners := ByResource([]producer.Owner{
-		{Member: producer.Member{Instance: "a"}, Owned: []string{"orders", "users"}},
-		{Member: producer.Member{Instance: "b"}},
-		{Member: producer.Member{Instance: "c"}, Owned: []string{"products"}},
+		{Instance: "a", Owned: []string{"orders", "users"}},
+		{Instance: "b"},
+		{Instance: "c", Owned: []string{"products"}},
 	})
 	if len(owners) != 3 || owners["orders"] != "a" || owners["users"] != "a" || owners["products"] != "c" {
 		t.Errorf("%v", owners)
