@@ -10,9 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
-	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
-	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
 )
 
@@ -25,34 +23,19 @@ var (
 	errRetyped = errors.New("the table's columns changed while it was read")
 )
 
-// catalogue has the description of a resource's table, and asks the server again when the table may have
-// changed.
-type catalogue struct {
-	db       *DB
-	resource *schemas.Resource
-	log      *zap.Logger
-
-	table   *table // nil makes the next get ask the server
-	missing string // the missing columns that were logged last
-	// before identifies the table that was read before. Nil means that it is not known.
-	before *watermark.Identity
-	// had are the schema's fields that the table has had, according to this process and the watermark.
-	had []string
-}
-
-// get returns the table. Its error is a *poller.BlockedError if the table cannot be read as it is, or the
-// server's.
-func (c *catalogue) get(ctx context.Context) (*table, error) {
-	if c.table != nil {
-		return c.table, c.accept(c.table)
+// describe returns the resource's table, as it was when the server was last asked. Its error is a
+// *poller.BlockedError if the table cannot be read as it is, or the server's.
+func (r *chunkReader) describe(ctx context.Context) (*table, error) {
+	if r.table != nil {
+		return r.table, r.accept(r.table)
 	}
-	t := &table{bareName: pgx.Identifier{c.resource.Table}.Sanitize()}
+	t := &table{bareName: pgx.Identifier{r.Resource.Table}.Sanitize()}
 	q := statement{sql: catalogueSQL}
 	q.param(pgtype.TextOID, t.bareName)
 	var name, elsewhere string
 	var children, privileged bool
 	var readable, columns []string
-	_, err := c.db.ask(ctx, nil, nil, &q, &t.schema, &name, &t.kind, &t.oid, &t.hidden, &children, &privileged,
+	_, err := r.db.ask(ctx, nil, nil, &q, &t.schema, &name, &t.kind, &t.oid, &t.hidden, &children, &privileged,
 		&t.identified, &elsewhere, &t.leadsTo, &t.lockable, &readable, &columns)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -67,33 +50,33 @@ func (c *catalogue) get(ctx context.Context) (*table, error) {
 	if elsewhere != "" {
 		return nil, isElsewhere(t.name, elsewhere)
 	}
-	if err = t.selectFields(c.resource, columns, readable); err != nil {
+	if err = t.selectFields(r.Resource, columns, readable); err != nil {
 		return nil, err
 	}
-	tx, err := c.db.begin(ctx, nil, nil, &statement{sql: "SELECT " + t.list + " FROM " + t.name + " LIMIT 0"})
+	tx, err := r.db.begin(ctx, nil, nil, &statement{sql: "SELECT " + t.list + " FROM " + t.name + " LIMIT 0"})
 	if err != nil {
 		return nil, err
 	}
-	if err = tx.close(t.takeTypes(c.resource, tx.rows.FieldDescriptions())); err != nil {
+	if err = tx.close(t.takeTypes(r.Resource, tx.rows.FieldDescriptions())); err != nil {
 		return nil, err
 	}
-	if err = c.accept(t); err != nil {
+	if err = r.accept(t); err != nil {
 		return nil, err
 	}
-	if missing := strings.Join(t.missing, ", "); missing != "" && missing != c.missing {
-		c.missing = missing
-		c.log.Warn("the table lacks columns of the schema: null is published in their place until they are there "+
+	if missing := strings.Join(t.missing, ", "); missing != "" && missing != r.missing {
+		r.missing = missing
+		r.Log.Warn("the table lacks columns of the schema: null is published in their place until they are there "+
 			"(a sweep repairs the rows)", zap.String("table", t.name), zap.String("columns", missing))
 	}
-	c.table = t
+	r.table = t
 	return t, nil
 }
 
 // expect adds fields that the table has had.
-func (c *catalogue) expect(fields []string) {
+func (r *chunkReader) expect(fields []string) {
 	for _, f := range fields {
-		if !slices.Contains(c.had, f) {
-			c.had = append(c.had, f)
+		if !slices.Contains(r.had, f) {
+			r.had = append(r.had, f)
 		}
 	}
 }
@@ -104,23 +87,18 @@ func (c *catalogue) expect(fields []string) {
 // to go.
 //
 // A field that the table never had is null. So is a field before the first complete pass.
-func (c *catalogue) accept(t *table) error {
-	var gone []string
-	for _, f := range t.missing {
-		if slices.Contains(c.had, f) {
-			gone = append(gone, f)
-		}
-	}
-	if gone == nil {
-		if err := t.isAnother(c.before, c.resource); err != nil {
+func (r *chunkReader) accept(t *table) error {
+	neverWas := func(field string) bool { return !slices.Contains(r.had, field) }
+	gone := slices.DeleteFunc(slices.Clone(t.missing), neverWas)
+	if len(gone) == 0 {
+		if err := t.isAnother(r.before, r.Resource); err != nil {
 			return err
 		}
-		c.expect(t.fields)
+		r.expect(t.fields)
 		return nil
 	}
-	names := strings.Join(gone, ", ")
 	return &poller.BlockedError{What: fmt.Sprintf("table %s has no column %s any more: renamed or dropped, or "+
 		"the table was replaced by one without it. Null would replace the values of its rows, so the table is not "+
-		"read. Put the column back under its name: reading continues by itself. If it is meant to be "+
-		"gone, take the field out of the schema (schemas.dir) and restart", t.name, names)}
+		"read. Put the column back under its name: reading continues by itself. If it is meant to be gone, take "+
+		"the field out of the schema (schemas.dir) and restart", t.name, strings.Join(gone, ", "))}
 }

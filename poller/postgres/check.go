@@ -9,7 +9,6 @@ import (
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
-	"go.uber.org/zap"
 )
 
 // Server describes the database server.
@@ -72,10 +71,9 @@ func CheckServer(ctx context.Context, db *DB) (Server, error) {
 // those of Source.Read: the role may not SELECT, a column cannot hold its field, or a field of had is gone. A
 // condition that only costs time is no error, but in the Table.
 func CheckTable(ctx context.Context, db *DB, r *schemas.Resource, had ...string) (Table, error) {
-	reader := newChunkReader(db, SourceConfig{Resource: r, MaxRows: 1, Log: zap.NewNop(),
-		Metrics: &metrics.Resource{}, Doing: func(string) {}})
-	reader.catalogue.had = had
-	t, err := reader.catalogue.get(ctx)
+	reader := newChunkReader(db, SourceConfig{Resource: r, Metrics: &metrics.Resource{}})
+	reader.had = had
+	t, err := reader.describe(ctx)
 	if err != nil {
 		return Table{}, db.explain(r.Table, err)
 	}
@@ -133,7 +131,7 @@ type Overlap struct {
 // CheckOverlap counts the rows that a poll of r has to read in the heap, as a poll does. Its errors are
 // those of Source.Read.
 func CheckOverlap(ctx context.Context, db *DB, r *schemas.Resource, overlap time.Duration) (Overlap, error) {
-	t, err := (&catalogue{db: db, resource: r, log: zap.NewNop()}).get(ctx)
+	t, err := newChunkReader(db, SourceConfig{Resource: r, Metrics: &metrics.Resource{}}).describe(ctx)
 	if err != nil {
 		return Overlap{}, db.explain(r.Table, err)
 	}

@@ -1,15 +1,16 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
@@ -26,8 +27,6 @@ const (
 	// firstWidth is the number of bytes that a row is expected to have before one was read.
 	firstWidth = 100
 	leastRows  = 100
-	// forgive is the number of good transactions after which a size that the server cancelled is tried again.
-	forgive = 64
 	// searched is how many times as many rows a transaction with a filter looks at as it may return, once the
 	// server has cancelled one.
 	searched = 16
@@ -44,28 +43,30 @@ const Unanswered = "waiting for the database to answer"
 
 // chunkReader reads chunks. It lives as long as its Source.
 type chunkReader struct {
-	db        *DB
-	resource  *schemas.Resource
-	log       *zap.Logger
-	cancelled prometheus.Counter // chunks that the server cancelled
-	doing     func(string)       // see SourceConfig.Doing
-	catalogue catalogue
-	lineage   lineage
+	SourceConfig
+	db      *DB
+	lineage lineage
 
-	most  int // the caller's limit of rows
+	// table is as the catalogue had it at one moment. Nil makes the next describe ask the server.
+	table   *table
+	missing string // the missing columns that were logged last
+	// before identifies the table that was read before. Nil means that it is not known.
+	before *watermark.Identity
+	// had are the schema's fields that the table has had, according to this process and the watermark.
+	had []string
+
 	limit int // the limit of rows that the server has not cancelled
-	good  int // transactions since the server cancelled one
 	width int // bytes of a row of the last chunk
 	// longRows is the time until which rows may come that are too long to be read whole.
 	longRows time.Time
 }
 
 func newChunkReader(db *DB, c SourceConfig) *chunkReader {
-	return &chunkReader{
-		db: db, resource: c.Resource, log: c.Log, cancelled: c.Metrics.SQLTimeouts, doing: c.Doing,
-		catalogue: catalogue{db: db, resource: c.Resource, log: c.Log},
-		most:      c.MaxRows, limit: c.MaxRows, width: firstWidth,
+	c.MaxRows, c.Log = cmp.Or(c.MaxRows, defaultMaxRows), cmp.Or(c.Log, zap.NewNop())
+	if c.Doing == nil {
+		c.Doing = func(string) {}
 	}
+	return &chunkReader{SourceConfig: c, db: db, limit: c.MaxRows, width: firstWidth}
 }
 
 // chunks yields the rows of q after a place until another one, in chunks. A nil until means the end of the
@@ -76,13 +77,13 @@ func newChunkReader(db *DB, c SourceConfig) *chunkReader {
 // end, maybe an empty one.
 func (r *chunkReader) chunks(ctx context.Context, q query, after key, until *key) iter.Seq2[*chunk, error] {
 	return func(yield func(*chunk, error) bool) {
-		var s *stream
-		defer func() { _ = s.close() }() // only a caller that wants no more leaves it open
+		var tx *transaction
+		defer func() { _ = tx.close(nil) }() // only a caller that wants no more leaves it open
 		for failures := 0; ; {
 			var err error
-			for s, err = r.open(ctx, q, after, until); err == nil && s.tx != nil; {
+			for tx, err = r.open(ctx, q, after, until); err == nil && tx.conn != nil; {
 				var c *chunk
-				if c, err = s.next(); err != nil && c.count() == 0 {
+				if c, err = r.next(tx); err != nil && c.count() == 0 {
 					break
 				}
 				after, failures = c.end, 0
@@ -91,12 +92,10 @@ func (r *chunkReader) chunks(ctx context.Context, q query, after key, until *key
 				}
 			}
 			if err == nil {
-				if r.good++; r.good >= forgive && r.limit < r.most {
-					r.limit, r.good = min(2*r.limit, r.most), 0
-				}
+				r.limit = min(r.limit+r.limit/64+1, r.MaxRows) // twice as many again after 45 good transactions
 				continue
 			}
-			if err = r.retry(ctx, &failures, s, err); err != nil {
+			if err = r.retry(ctx, &failures, tx, err); err != nil {
 				yield(nil, err)
 				return
 			}
@@ -109,23 +108,23 @@ func (r *chunkReader) chunks(ctx context.Context, q query, after key, until *key
 // The fewer rows pass a filter, the further a statement looks for them: too far, if an old transaction ends
 // after millions of changes. A smaller LIMIT is no help then. So if the server has cancelled a statement, one
 // with a filter ends at a place that lies so many rows on.
-func (r *chunkReader) open(ctx context.Context, q query, after key, until *key) (*stream, error) {
-	r.doing(Unanswered)
-	defer r.doing("")
-	t, err := r.catalogue.get(ctx)
+func (r *chunkReader) open(ctx context.Context, q query, after key, until *key) (*transaction, error) {
+	r.Doing(Unanswered)
+	defer r.Doing("")
+	t, err := r.describe(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if time.Now().Before(r.longRows) {
 		t = t.cutLong()
 	}
-	s := &stream{reader: r, table: t, limit: r.rows(), until: until, end: after}
-	sql := q(t, after, until, s.limit)
-	if sql.far && r.limit < r.most {
-		step := rowAfter(t, after, searched*s.limit)
+	limit, step := r.rows(), false
+	sql := q(t, after, until, limit)
+	if sql.far && r.limit < r.MaxRows {
+		search := rowAfter(t, after, searched*limit)
 		var at pgtype.UndecodedBytes
 		var end key
-		_, err := r.db.ask(ctx, t, &r.lineage, &step, &at, &end.id)
+		_, err := r.db.ask(ctx, t, &r.lineage, &search, &at, &end.id)
 		if len(at) == 8 {
 			end.at = int64(binary.BigEndian.Uint64(at))
 		}
@@ -134,19 +133,85 @@ func (r *chunkReader) open(ctx context.Context, q query, after key, until *key) 
 		case err != nil:
 			return nil, err
 		case until == nil || until.after(end):
-			s.until, s.step = &end, true
-			sql = q(t, after, &end, s.limit)
+			until, step = &end, true
+			sql = q(t, after, until, limit)
 		}
 	}
 	sql.locks = t.lockable
-	if s.tx, err = r.db.begin(ctx, t, &r.lineage, &sql); err != nil {
+	tx, err := r.db.begin(ctx, t, &r.lineage, &sql)
+	if err != nil {
 		return nil, err
 	}
-	if !t.matches(s.tx.rows.FieldDescriptions()) {
-		return nil, s.tx.close(errRetyped)
+	if !t.matches(tx.rows.FieldDescriptions()) {
+		return nil, tx.close(errRetyped)
 	}
-	s.more = s.tx.rows.NextRow()
-	return s, nil
+	tx.table, tx.limit, tx.until, tx.step, tx.end = t, limit, until, step, after
+	tx.more = tx.rows.NextRow()
+	return tx, nil
+}
+
+// next returns the next chunk of a transaction. A row goes from the connection's buffer straight into an
+// encoded record.
+//
+// A transaction whose rows are as wide as expected is one chunk, and its connection is free before the chunk
+// is used. If the rows are wider, the server waits with the rest while a chunk is used. So the bytes in
+// memory are bounded, and no row is read twice.
+//
+// If the transaction fails, the chunk has the rows that came before: they are in the order of the key, and
+// each is good by itself.
+func (r *chunkReader) next(tx *transaction) (*chunk, error) {
+	c := &chunk{clock: tx.clock, table: tx.table, from: tx.end, end: tx.end}
+	columns := len(tx.table.columns)
+	for tx.more && c.bytes < chunkBytes+chunkBytes/2 {
+		v := tx.rows.Values()
+		values, added := v[:columns], v[columns:] // added by cutLong and for pass.final
+		var record schemas.Record
+		var reject *schemas.Reject
+		if tx.table.cuts && added[0] != nil {
+			reject = tx.table.decoder.TooLong(values, leftOut(added[0], columns), maxRow)
+			r.longRows = time.Now().Add(guardTime)
+		} else {
+			record, reject = tx.table.decoder.Decode(values)
+		}
+		if reject != nil {
+			c.rejects = append(c.rejects, *reject)
+			c.bytes += len(reject.Row)
+			if reject.HasID {
+				c.end.id = reject.ID
+			}
+		} else {
+			if n := len(c.rows); n == cap(c.rows) { // a quarter is garbage that way, not four times the whole
+				c.rows = slices.Grow(c.rows, max(min(3*n, tx.limit-n), 16))
+			}
+			c.rows = append(c.rows, record)
+			c.bytes += len(record.Value)
+			c.end.id = record.ID
+			if n := len(added); n > 1 || n == 1 && !tx.table.cuts {
+				c.final = append(c.final, added[n-1][0] != 0)
+			}
+		}
+		// A NULL keeps the place: updated_at is NULL only if rows come in the order of id.
+		if at := values[tx.table.updatedAt]; len(at) == 8 {
+			c.end.at = int64(binary.BigEndian.Uint64(at))
+		}
+		tx.count++
+		tx.more = tx.rows.NextRow()
+	}
+	if n := c.count(); n > 0 {
+		r.width = max(c.bytes/n, 1)
+	}
+	tx.end = c.end
+	if tx.more {
+		return c, nil
+	}
+	if err := tx.close(nil); err != nil || tx.count >= tx.limit {
+		return c, err
+	}
+	c.last = !tx.step
+	if tx.until != nil {
+		c.end = *tx.until
+	}
+	return c, nil
 }
 
 // rows returns the limit of rows for the next transaction.
@@ -154,14 +219,14 @@ func (r *chunkReader) rows() int { return max(min(r.limit, chunkBytes/r.width), 
 
 // identify reads the clock, the table, and its identity.
 func (r *chunkReader) identify(ctx context.Context) (*clock, *table, watermark.Identity, error) {
-	r.doing(Unanswered)
-	defer r.doing("")
+	r.Doing(Unanswered)
+	defer r.Doing("")
 	for failures := 0; ; {
-		t, err := r.catalogue.get(ctx)
+		t, err := r.describe(ctx)
 		if err == nil {
 			var c *clock
 			var id watermark.Identity
-			if c, id, err = r.db.identity(ctx, t, &r.lineage); err == nil {
+			if c, id, err = r.identity(ctx, t); err == nil {
 				return c, t, id, nil
 			}
 		}
@@ -171,11 +236,11 @@ func (r *chunkReader) identify(ctx context.Context) (*clock, *table, watermark.I
 	}
 }
 
-// retry prepares another try after err. s is the stream that failed, or nil if no row has come. retry returns
-// the error that ends the read, or nil. A read that the server cancels goes on as long as rows come, and is
-// halved until there is nothing to halve. The present limit decides nothing there: if the last transaction
-// has shown that rows are wide, the next one reads few of them already.
-func (r *chunkReader) retry(ctx context.Context, failures *int, s *stream, err error) error {
+// retry prepares another try after err. tx is the transaction that failed, or nil if no row has come. retry
+// returns the error that ends the read, or nil. A read that the server cancels goes on as long as rows come,
+// and is halved until there is nothing to halve. The present limit decides nothing there: if the last
+// transaction has shown that rows are wide, the next one reads few of them already.
+func (r *chunkReader) retry(ctx context.Context, failures *int, tx *transaction, err error) error {
 	if errors.As(err, new(*poller.LostError)) {
 		return err
 	}
@@ -183,27 +248,27 @@ func (r *chunkReader) retry(ctx context.Context, failures *int, s *stream, err e
 		return context.Cause(ctx)
 	}
 	limit, came := r.rows(), false
-	if s != nil {
-		limit, came = s.limit, s.count > 0
+	if tx != nil {
+		limit, came = tx.limit, tx.count > 0
 	}
-	r.log.Debug("a chunk failed", zap.Int("limit", limit), zap.Error(err))
+	r.Log.Debug("a chunk failed", zap.Int("limit", limit), zap.Error(err))
 	*failures++
 	pause := time.Duration(0)
-	switch remedy := failureOf(err).remedy; remedy {
+	switch remedy, _ := remedyFor(err); remedy {
 	case smaller:
-		r.cancelled.Inc()
+		r.Metrics.SQLTimeouts.Inc()
 		if limit <= leastRows && !came {
 			return r.explain(err)
 		}
-		r.limit, r.good, *failures = max(limit/2, leastRows), 0, 0
+		r.limit, *failures = max(limit/2, leastRows), 0
 	case withoutLong:
-		r.log.Warn("a row is too long to be read whole: its long values are left out, and it becomes a dead letter",
+		r.Log.Warn("a row is too long to be read whole: its long values are left out, and it becomes a dead letter",
 			zap.Error(err))
 		r.longRows = time.Now().Add(guardTime)
 	case again:
 		pause = firstPause << (*failures - 1)
 	case giveUp, lookAgain: // the table may have changed, also while a person removes the cause of an error
-		r.catalogue.table = nil
+		r.table = nil
 		if remedy == giveUp {
 			return r.explain(err)
 		}
@@ -214,4 +279,4 @@ func (r *chunkReader) retry(ctx context.Context, failures *int, s *stream, err e
 	return wait.For(ctx, pause)
 }
 
-func (r *chunkReader) explain(err error) error { return r.db.explain(r.resource.Table, err) }
+func (r *chunkReader) explain(err error) error { return r.db.explain(r.Resource.Table, err) }

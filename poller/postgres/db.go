@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -18,11 +19,7 @@ import (
 	"github.com/storestream/storestream/internal/rotation"
 )
 
-const (
-	connectTimeout = 10 * time.Second
-	// pingTimeout limits the check of an idle connection before it is used.
-	pingTimeout = 5 * time.Second
-)
+const connectTimeout = 10 * time.Second
 
 // Config configures a DB.
 type Config struct {
@@ -42,44 +39,50 @@ type DB struct {
 // Open checks the DSN. It does not connect: if the database is down, the first read fails and is tried
 // again. No error contains a part of the DSN.
 func Open(c Config) (*DB, error) {
-	parsed, err := dsn.Parse(c.DSN.Get())
+	db, err := open(c)
 	if err != nil {
 		return nil, fmt.Errorf("postgres.dsn: %w", err)
+	}
+	return db, nil
+}
+
+func open(c Config) (*DB, error) {
+	parsed, err := dsn.Parse(c.DSN.Get())
+	if err != nil {
+		return nil, err
 	}
 	config, err := bounded(parsed)
 	if err != nil {
-		return nil, fmt.Errorf("postgres.dsn: %w", err)
+		return nil, err
 	}
-	login, err := logins(c, parsed)
-	if err != nil {
-		return nil, fmt.Errorf("postgres.dsn: %w", err)
+	db := &DB{}
+	if db.login, err = logins(c, parsed); err != nil {
+		return nil, err
 	}
 	config.BeforeConnect = func(_ context.Context, cc *pgx.ConnConfig) error {
-		now := login.Get()
+		now := db.login.Get()
 		cc.User, cc.Password, cc.TLSConfig, cc.Fallbacks = now.User, now.Password, now.TLSConfig, now.Fallbacks
 		return nil
 	}
-	config.MaxConns = 4
-	if c.MaxConnections > 0 {
-		config.MaxConns = int32(min(c.MaxConnections, 1000))
-	}
-	config.MinConns, config.MinIdleConns = 0, 0
+	config.MaxConns = int32(cmp.Or(min(c.MaxConnections, 1000), 4))
 	config.MaxConnIdleTime = 5 * time.Minute
-	config.HealthCheckPeriod = 15 * time.Second
-	config.PingTimeout = pingTimeout
+	config.PingTimeout = 5 * time.Second // for the check of an idle connection before it is used
 
 	cc := config.ConnConfig
-	delete(cc.RuntimeParams, "search_path") // a pooler may refuse it; clockSQL sets it
-	configureConnection(cc)
-	pool, err := pgxpool.NewWithConfig(context.Background(), config)
-	if err != nil {
-		return nil, fmt.Errorf("postgres: make the connection pool: %w", err)
-	}
-	db := &DB{pool: pool, login: login, settings: beginTransaction(cc.RuntimeParams)}
+	// Nothing may live longer than a transaction: the next one may run on another connection of the pooler.
+	cc.DefaultQueryExecMode = pgx.QueryExecModeExec
+	cc.StatementCacheCapacity, cc.DescriptionCacheCapacity = 0, 0
+	keepAlive := net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 4}
+	cc.DialFunc = (&net.Dialer{Timeout: connectTimeout, KeepAliveConfig: keepAlive}).DialContext
+	cc.RuntimeParams["application_name"] = cmp.Or(cc.RuntimeParams["application_name"], "storestream")
+	cc.RuntimeParams["client_encoding"] = "UTF8" // of the server's messages; clockSQL sees to the rows
+	delete(cc.RuntimeParams, "search_path")      // a pooler may refuse it; clockSQL sets it
 	if path := parsed.Value("search_path"); path != "" {
 		db.searchPath = path
 	}
-	return db, nil
+	db.settings = beginTransaction(cc.RuntimeParams)
+	db.pool, err = pgxpool.NewWithConfig(context.Background(), config)
+	return db, err
 }
 
 // address returns where a connection leads now.
@@ -119,18 +122,6 @@ func Connect(ctx context.Context, d dsn.DSN, heard *bytes.Buffer) (*pgconn.PgCon
 	}
 	conn, err := pgconn.ConnectConfig(ctx, c)
 	return conn, c, err
-}
-
-func configureConnection(cc *pgx.ConnConfig) {
-	// Nothing may live longer than a transaction: the next one may run on another connection of the pooler.
-	cc.DefaultQueryExecMode = pgx.QueryExecModeExec
-	cc.StatementCacheCapacity, cc.DescriptionCacheCapacity = 0, 0
-	keepAlive := net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 4}
-	cc.DialFunc = (&net.Dialer{Timeout: connectTimeout, KeepAliveConfig: keepAlive}).DialContext
-	if _, set := cc.RuntimeParams["application_name"]; !set {
-		cc.RuntimeParams["application_name"] = "storestream"
-	}
-	cc.RuntimeParams["client_encoding"] = "UTF8" // of the server's messages; clockSQL sees to the rows
 }
 
 // Close waits for the running reads and closes the connections.

@@ -53,8 +53,8 @@
 //	transaction 9                              |   stamp :02, below settled
 //
 // So a Source compares the time that passes on the server's clock with the time that passes on ours, from the
-// beginning of one pass to the beginning of the next and to each chunk (steps.go). A step back cannot have
-// gone lower than the earlier time of the server less the time that passed here.
+// beginning of one pass to the beginning of the next and to each chunk (clockstep.go). A step back cannot
+// have gone lower than the earlier time of the server less the time that passed here.
 //
 //   - Back: no horizon is later than that any more. If settled is later than that less overlap, it goes back
 //     to there once (poller.LostError), and a sweep follows.
@@ -92,7 +92,7 @@
 //  2. The transaction's own id is low or more. So by the argument above the row is stamped
 //     horizons.reach(low) or later. It is not stamped before settled either.
 //  3. So the pass reads the rows that are stamped max(settled, reach(low)) or later and have xmin >= low
-//     (filter). Afterwards everything that c shows was met, or was replaced by a version that c does not
+//     (part.low). Afterwards everything that c shows was met, or was replaced by a version that c does not
 //     show. The next floor is the union of c and S, because a standby's c does not list running transactions.
 //  4. It settles by reach(c.xmin): c shows all writes below c.xmin. In the range that the pass did not read
 //     nothing can have appeared, so settled moves across it.

@@ -42,13 +42,3 @@ func trusts(f *watermark.Floor, c *clock, from schemas.Instant) (snapshot, *poll
 func lost(sweep bool, format string, args ...any) *poller.LostError {
 	return &poller.LostError{Why: fmt.Sprintf(format, args...), From: schemas.MaxInstant, Sweep: sweep}
 }
-
-// filter leaves out the rows that earlier passes have met: the rows of table whose writer's id is smaller
-// than low. Rows of any other relation pass. A relation that was attached, or took the table's name, since
-// the catalogue was asked has rows that no transaction has written since.
-type filter struct {
-	low   uint64 // zero leaves out no row
-	table uint32
-	// final, if not zero, makes each row come with the answer whether its writer's id is smaller than final.
-	final uint64
-}

@@ -3,7 +3,6 @@ package postgres_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -58,7 +57,7 @@ func TestAWriterOpenOnAnOtherwiseQuietDatabaseHoldsSettledBack(t *testing.T) {
 func TestTransactionsThatCommitInTheOtherOrderAreAllRead(t *testing.T) {
 	s := openShop(t, ordersTable)
 	r := s.readerOf(postgres.SourceConfig{Overlap: 500 * time.Millisecond})
-	r.poll() // a first load would wait for the first of them
+	r.poll()
 	writers := make([]interface{ commit() }, 0, 8)
 	for i := range 8 {
 		w := s.writer()
@@ -172,33 +171,6 @@ func TestARowFrozenBeforeItIsReadIsStillFound(t *testing.T) {
 	}
 	r.poll()
 	r.has(1)
-}
-
-// A first load waits for what is in flight, so that it can settle as it goes.
-func TestAFirstLoadUnderTrafficSettlesWithItsFirstPass(t *testing.T) {
-	s := openShop(t, ordersTable)
-	s.exec(fmt.Sprintf(manyOrders, 3000))
-	w := s.writer()
-	run(t, w, "BEGIN")
-	run(t, w, put(1, "clock_timestamp()"))
-	stamp := s.instant("SELECT clock_timestamp()")
-	r := s.readerOf(postgres.SourceConfig{MaxRows: 500, Overlap: time.Millisecond})
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		<-time.After(200 * time.Millisecond) // the load is waiting, or about to: either way it must settle
-		_, _ = w.Exec(t.Context(), "COMMIT")
-	}()
-	r.poll()
-	<-ended
-	if len(r.batches) < 6 || r.batches[2].Settled == schemas.MinInstant {
-		t.Errorf("%d batches, the third settled to %s: expected a first load to settle as it goes",
-			len(r.batches), r.batches[2].Settled)
-	}
-	if r.settled <= stamp {
-		t.Errorf("settled stands at %s after the first load: the transaction of %s had ended", r.settled, stamp)
-	}
-	r.sameAs(s)
 }
 
 // The first part of the pass is read while a transaction is open, the rest after a crash, when it is over.

@@ -180,12 +180,12 @@ func (w *world) clock() clock {
 	c := clock{time: w.now, known: true, relation: w.relation.oid, next: w.next, timeline: w.timeline}
 	c.asked = w.ours.Time()
 	c.answered = c.asked
-	c.xmax, c.running = w.completed+1, map[uint64]struct{}{}
+	c.xmax = w.completed + 1
 	c.xmin = c.xmax
-	for id := range w.open {
+	for _, id := range slices.Sorted(maps.Keys(w.open)) {
 		c.xmin = min(c.xmin, id)
 		if id < c.xmax {
-			c.running[id] = struct{}{}
+			c.running = append(c.running, id)
 		}
 	}
 	return c
@@ -307,9 +307,9 @@ type model struct {
 	fields   []string
 	topic    map[int64]version
 	// What a Source holds.
-	horizons  horizons
-	lineage   lineage
-	catalogue catalogue
+	horizons horizons
+	lineage  lineage
+	reader   chunkReader
 	// alone: there is no standby.
 	alone bool
 	// final was said of these versions.
@@ -320,18 +320,18 @@ type model struct {
 func age(id, next uint64) int32 { return int32(uint32(next) - uint32(id)) }
 
 // passes says whether the server lets a row through.
-func (f *filter) passes(v version, next uint64) bool {
-	return f.low == 0 || age(v.xmin, next) <= age(f.low, next)
+func (p part) passes(v version, next uint64) bool {
+	return p.low == 0 || age(v.xmin, next) <= age(p.low, next)
 }
 
 // isFinal is what the server says of a row that it lets through.
-func (f *filter) isFinal(v version, next uint64) bool {
-	return f.final != 0 && age(v.xmin, next) > age(f.final, next)
+func (p *pass) isFinal(v version, next uint64) bool {
+	return p.final != 0 && age(v.xmin, next) > age(p.final, next)
 }
 
 // poll is a pass. It may end at any batch: what was committed by then is all that the next one knows.
 func (m *model) poll(t *rapid.T) {
-	if n := len(m.w.set); n > 0 && m.horizons.steps.began == nil {
+	if n := len(m.w.set); n > 0 && m.horizons.began == nil {
 		// A step forward less than an overlap before an owner begins is not found out (doc.go).
 		since := m.w.ours - m.w.set[n-1].from
 		m.w.tick(max(0, 1+schemas.Instant(modelOverlap.Microseconds())-since))
@@ -380,9 +380,9 @@ func (m *model) poll(t *rapid.T) {
 		}
 		for i, row := range rows {
 			if m.final[row] && m.w.next-row.v.xmin < 1<<31 { // what wraps looks newer than it is
-				t.Fatalf("row %d %v was final, and is met again by %+v", row.id, row.v, p.filter)
+				t.Fatalf("row %d %v was final, and is met again by %+v", row.id, row.v, p.parts[0])
 			}
-			if p.parts[0].until == nil && p.filter.isFinal(row.v, chunk.clock.next) {
+			if p.parts[0].until == nil && p.isFinal(row.v, chunk.clock.next) {
 				m.final[row] = true
 			}
 			m.topic[row.id] = rows[i].v
@@ -414,7 +414,7 @@ func (m *model) poll(t *rapid.T) {
 
 // begin decides as newPass does. False: what was read before does not count.
 func (m *model) begin(p *pass, r poller.Request) bool {
-	w, watched := m.w, p.horizons.steps.began != nil && !p.clock.standby
+	w, watched := m.w, p.horizons.began != nil && !p.clock.standby
 	p.inherit(r)
 	p.horizons.observe(p.clock, true)
 	lost := p.lost(r, schemas.MinInstant)
@@ -495,7 +495,7 @@ func (m *model) sweep() {
 func (m *model) takeover() {
 	m.w.played.Count("a takeover", true)
 	m.horizons, m.lineage = horizons{overlap: modelOverlap}, lineage{}
-	m.catalogue = catalogue{}
+	m.reader = chunkReader{}
 }
 
 // table is what the catalogue says now; nil: the resource is blocked.
@@ -509,9 +509,9 @@ func (m *model) table() *table {
 	if m.w.gone && m.fields != nil {
 		t.fields, t.missing = []string{"id"}, []string{"note"}
 	}
-	m.catalogue.resource, m.catalogue.before = &schemas.Resource{}, m.identity
-	m.catalogue.expect(m.fields)
-	err := m.catalogue.accept(t)
+	m.reader.Resource, m.reader.before = &schemas.Resource{}, m.identity
+	m.reader.expect(m.fields)
+	err := m.reader.accept(t)
 	switch {
 	case another:
 		m.w.t.Fatalf("another client's search_path decides which table is read: %v", err)
@@ -575,8 +575,8 @@ func (m *model) chunk(p *pass, k key) (*chunk, []place) {
 	part := p.parts[0]
 	for id, v := range visible {
 		at := key{at: microsOf(v.stamp), id: id}
-		beyond := part.filter == nil || part.until != nil && at.after(*part.until)
-		if at.after(k) && !beyond && part.filter.passes(v, c.next) {
+		beyond := part.undated || part.until != nil && at.after(*part.until)
+		if at.after(k) && !beyond && part.passes(v, c.next) {
 			v.null = table.missing != nil
 			rows = append(rows, place{id, v})
 		}
@@ -614,7 +614,7 @@ func (m *model) met(p *pass, visible map[int64]version) {
 	m.w.played.Count("a complete pass is checked", len(visible) > 0)
 	for id, v := range visible {
 		if m.w.rows[id] == v && v.stamp >= p.from && m.topic[id] != v {
-			m.w.t.Fatalf("a pass at %+v by %+v missed row %d %v, has %v", p.clock, p.filter, id, v, m.topic[id])
+			m.w.t.Fatalf("a pass at %+v by %+v missed row %d %v, has %v", p.clock, p.parts, id, v, m.topic[id])
 		}
 	}
 }

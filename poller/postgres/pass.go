@@ -2,25 +2,17 @@ package postgres
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
-	"time"
 
-	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
 )
 
-// firstLoadPatience limits the time that a first load waits for the transactions in flight at its start, so
-// that it can settle as it goes. After a minute `run --once` gives up on a resource without progress.
-const firstLoadPatience = 30 * time.Second
-
 // pass is one read of everything that may have changed since settled, in the order (updated_at, id), or the
 // rest of a pass that was cut short. doc.go explains why it may leave out rows.
 type pass struct {
-	reader   *chunkReader
 	horizons *horizons
 	table    *table
 	identity watermark.Identity
@@ -31,7 +23,8 @@ type pass struct {
 	resumed   bool // at a cursor
 	firstLoad bool // from is before every row
 	started   schemas.Instant
-	filter    filter
+	// final, if not zero, makes each row come with the answer whether its writer's id is smaller.
+	final uint64
 	// floor is the floor that the whole pass leaves, or nil. The pass's rows lie below it, so it may call them
 	// final.
 	floor *watermark.Floor
@@ -49,24 +42,21 @@ type pass struct {
 
 // part is one range of a pass, read by one query.
 type part struct {
-	// filter leaves out rows of the order (updated_at, id). Nil means the rows without updated_at, by id.
-	filter *filter
-	after  key
+	// low leaves out the rows that earlier passes have met: rows of the pass's table whose writer's id is
+	// smaller. Zero leaves out no row. Rows of any other relation pass. A relation that was attached, or took
+	// the table's name, since the catalogue was asked has rows that no transaction has written since.
+	low uint64
+	// undated is set for the rows without updated_at, which are read by id.
+	undated bool
+	after   key
 	// until is the place of the cursor, if what lies before it is read again. Nil means the end of the table.
 	until *key
 }
 
-func (p part) query() query {
-	if p.filter == nil {
-		return undated
-	}
-	return changed(p.filter)
-}
-
 // newPass returns a pass over t that has decided nothing yet.
 func newPass(s *Source, r poller.Request, c *clock, t *table, id watermark.Identity) *pass {
-	return &pass{reader: s.reader, horizons: &s.horizons, table: t, identity: id, clock: c, from: r.From,
-		at: keyAt(r.From), firstLoad: r.From <= max(schemas.MinInstant, s.start), started: r.Started}
+	return &pass{horizons: &s.horizons, table: t, identity: id, clock: c, from: r.From,
+		at: keyAt(r.From), firstLoad: r.From <= max(schemas.MinInstant, s.reader.Start), started: r.Started}
 }
 
 // inherit learns about the server's clock from the watermark, before this owner first reads the clock: a
@@ -80,10 +70,14 @@ func (p *pass) inherit(r poller.Request) {
 	}
 	id := r.Identity
 	fromStandby := id != nil && id.Table != 0 && id.Started == schemas.MinInstant
-	if p.firstLoad || !c.known || c.standby && !fromStandby || p.horizons.steps.before(c) != nil {
+	read := p.horizons.began != nil
+	if c.standby {
+		read = p.horizons.replayed != nil || !fromStandby
+	}
+	if p.firstLoad || !c.known || read {
 		return
 	}
-	if c.time.Add(p.horizons.steps.allowed) < p.from.Add(p.horizons.overlap) {
+	if c.time.Add(p.horizons.allowed) < p.from.Add(p.horizons.overlap) {
 		p.horizons.wentBack(c.time)
 	}
 }
@@ -106,7 +100,7 @@ func (p *pass) lost(r poller.Request, start schemas.Instant) *poller.LostError {
 // why the request's floor is of no use here, or nil.
 func (p *pass) begin(r poller.Request) *poller.LostError {
 	p.xmin, p.identity.Xmin = p.clock.xmin, p.clock.xmin
-	p.filter.table = p.identity.Table
+	low := uint64(0)
 	if p.table.noFloor == "" {
 		p.floor = newFloor(p.clock.shown(), p.from)
 	}
@@ -118,16 +112,17 @@ func (p *pass) begin(r poller.Request) *poller.LostError {
 		case p.table.noFloor != "":
 			return lost(false, "%s", p.table.noFloor)
 		}
-		if lost := p.leaveOut(r.Floor); lost != nil {
+		var lost *poller.LostError
+		if low, lost = p.leaveOut(r.Floor); lost != nil {
 			return lost
 		}
 	}
-	if r.Cursor != nil && !p.readAgain(r.Cursor) {
+	if r.Cursor != nil {
 		p.resume(r.Cursor)
 	}
-	p.parts = append(p.parts, part{filter: &p.filter, after: p.at})
+	p.parts = append(p.parts, part{low: low, after: p.at})
 	if p.firstLoad || p.resumed { // the part before the cursor may have been one of a first load
-		p.parts = append(p.parts, part{after: beforeAll})
+		p.parts = append(p.parts, part{undated: true, after: beforeAll})
 	}
 	if p.horizons.reach(p.xmin) <= p.from || p.resumed && p.at.instant() <= p.from {
 		p.nothingSettles()
@@ -139,7 +134,7 @@ func (p *pass) begin(r poller.Request) *poller.LostError {
 // rows: a transaction is open, or one has given very many rows the same updated_at.
 func (p *pass) nothingSettles() {
 	if p.floor != nil {
-		p.filter.final = p.xmin
+		p.final = p.xmin
 	}
 }
 
@@ -167,19 +162,20 @@ func (p *pass) lags(r poller.Request) bool {
 	return p.clock.standby && (p.clock.xmin < known.xmin || p.clock.xmax < known.xmax)
 }
 
-// leaveOut makes the pass leave out the rows that were met under old, or returns why it may not.
-func (p *pass) leaveOut(old *watermark.Floor) *poller.LostError {
+// leaveOut makes the pass leave out the rows that were met under old: it returns low of its part, or why it
+// may not.
+func (p *pass) leaveOut(old *watermark.Floor) (low uint64, _ *poller.LostError) {
 	before, lost := trusts(old, p.clock, p.from)
 	if lost != nil {
-		return lost
+		return 0, lost
 	}
-	p.filter.low = before.low(p.clock)
-	p.at = keyAt(max(p.from, p.horizons.reach(p.filter.low)))
+	low = before.low(p.clock)
+	p.at = keyAt(max(p.from, p.horizons.reach(low)))
 	// Rows that old shows were met, even if this server shows less: a standby does not list transactions.
 	shown := p.clock.shown()
 	met := shown.with(&before)
 	p.floor = newFloor(met.cut(maxRunning), p.from)
-	return nil
+	return low, nil
 }
 
 // follows returns why the rest of the pass that was cut short at cursor cannot be read here, or nil. If the
@@ -197,68 +193,44 @@ func (p *pass) follows(cursor *watermark.Cursor) *poller.LostError {
 	return nil
 }
 
-// resume continues at cursor, with the xmin and the horizon of the part before it: that part was read beside
-// a transaction that may be over by now, and the rest alone would settle the whole. For the same reason the
-// floor shows no more than that xmin.
+// resume continues at cursor. If readAgain cannot cover the part before it, the pass takes over that part's
+// xmin and horizon: it was read beside a transaction that may be over by now, and the rest alone would settle
+// the whole. For the same reason the floor shows no more than that xmin.
 func (p *pass) resume(cursor *watermark.Cursor) {
-	p.resumed, p.started, p.cursor = true, cursor.Started, cursor
+	again, ok := p.readAgain(cursor)
+	p.resumed, p.cursor = true, cursor
 	if at := keyOf(cursor); at.after(p.at) {
 		p.at = at
 	}
-	p.xmin = min(p.xmin, cursor.Xmin)
-	p.floor = nil
+	if ok {
+		p.parts = append(p.parts, again)
+		return
+	}
+	p.started, p.xmin, p.floor = cursor.Started, min(p.xmin, cursor.Xmin), nil
 	if cursor.Floor != nil {
 		p.floor = newFloor(coarse(p.xmin), p.from)
 	}
 }
 
-// readAgain continues at cursor too, but first reads the rows that have become visible in the part before
-// it. So a transaction that was over when this pass began does not keep settled back. This is for a pass
-// that poll.memory cut short: it cannot end before settled moves, and resume does not let it move. If the
-// table has no floor, the whole part is read again. readAgain returns false if it would settle nothing.
-func (p *pass) readAgain(cursor *watermark.Cursor) bool {
-	if p.horizons.reach(p.clock.xmin) <= p.from {
-		return false
+// readAgain returns a part with the rows that have become visible before cursor. So a transaction that was
+// over when this pass began does not keep settled back. This is for a pass that poll.memory cut short: it
+// cannot end before settled moves. If the table has no floor, everything before cursor is read again. It
+// returns false if that would settle nothing.
+func (p *pass) readAgain(cursor *watermark.Cursor) (part, bool) {
+	until := keyOf(cursor)
+	again := part{until: &until}
+	if p.horizons.reach(p.clock.xmin) <= p.from || p.table.noFloor == "" && cursor.Floor == nil {
+		return again, false
 	}
-	again := filter{table: p.identity.Table}
 	if p.table.noFloor == "" {
-		if cursor.Floor == nil {
-			return false
-		}
 		before, lost := trusts(cursor.Floor, p.clock, p.from)
 		if lost != nil {
-			return false
+			return again, false
 		}
 		again.low = before.low(p.clock)
 	}
-	until := keyOf(cursor)
-	p.parts = []part{{&again, keyAt(max(p.from, p.horizons.reach(again.low))), &until}}
-	p.resumed, p.cursor = true, cursor
-	if until.after(p.at) {
-		p.at = until
-	}
-	return true
-}
-
-// quiesce waits until the transactions before the first horizon are over. Otherwise, on a busy database, no
-// horizon would count for the first chunk of this pass, because those of the pass itself come too late. A
-// first load of an hour would be read twice.
-func (p *pass) quiesce(ctx context.Context) (err error) {
-	defer p.reader.doing("")
-	began, next, pause := time.Now(), p.clock.next, 10*time.Millisecond
-	// A standby without a clock settles nothing.
-	for p.clock.known && p.clock.xmin < next && time.Since(began) <= firstLoadPatience {
-		p.reader.doing("waiting for the transactions that were open when the load began")
-		if err := wait.For(ctx, pause); err != nil {
-			return err
-		}
-		pause = min(2*pause, time.Second)
-		if p.clock, p.table, p.identity, err = p.reader.identify(ctx); err != nil {
-			return err
-		}
-		p.horizons.observe(p.clock, true)
-	}
-	return nil
+	again.after = keyAt(max(p.from, p.horizons.reach(again.low)))
+	return again, true
 }
 
 // batch returns the batch of the next chunk of the part in hand, or nil if its rows are not published. Its
@@ -276,7 +248,7 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 
 	// A bad chunk is left out. The pass goes on behind it, is not complete then, and ends in a BlockedError.
 	// Rows without updated_at are expected to be bad, and become dead letters, unless no row can be published.
-	if c.bad() && (part.filter != nil || p.good == 0 || p.bad != nil) {
+	if c.bad() && (!part.undated || p.good == 0 || p.bad != nil) {
 		p.bad = cmp.Or(p.bad, c)
 		return nil, nil
 	}
@@ -284,7 +256,7 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 	b := c.batch()
 	b.Identity = &p.identity
 
-	if part.filter != nil {
+	if !part.undated {
 		// Settled follows what was read without a gap, as far as the horizons allow.
 		end := c.end.instant()
 		if c.last && part.until == nil {
@@ -300,7 +272,7 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 			p.nothingSettles()
 		}
 	}
-	if part.filter != nil && part.until == nil && p.bad == nil {
+	if !part.undated && part.until == nil && p.bad == nil {
 		p.moveCursor(c.end)
 	}
 	b.Cursor = p.cursor

@@ -42,8 +42,8 @@ func (s *statement) stamp(micros int64) string {
 // one (nil: to the end).
 type query func(t *table, after key, until *key, limit int) statement
 
-// changed asks for the rows that f, as it is at each statement, does not leave out, in the order (updated_at,
-// id). A row that is updated meanwhile moves ahead, so no row is skipped.
+// query asks for the rows of a part. For the order (updated_at, id) it goes by p.final as it is at each
+// statement. A row that is updated meanwhile moves ahead, so no row is skipped.
 //
 // The filter lets more pass than it must, never less. age(xmin) counts down from the next id, modulo 2^32, so
 // a row that low or a later transaction has written is at most as old as low. Freezing does not hide such a
@@ -53,13 +53,16 @@ type query func(t *table, after key, until *key, limit int) statement
 // negative age, and passes. A savepoint's id is later than its transaction's, so it passes.
 //
 // The planner knows nothing of tableoid and assumes that all rows pass. So it uses the index on the key.
-func changed(f *filter) query {
+func (p *pass) query(part part) query {
+	if part.undated {
+		return undated
+	}
 	return func(t *table, after key, until *key, limit int) statement {
-		f := *f
+		low, final := part.low, p.final
 		if t.noFloor != "" { // since the pass began: its xmin may be forbidden
-			f = filter{}
+			low, final = 0, 0
 		}
-		s := statement{far: f.low != 0}
+		s := statement{far: low != 0}
 		s.stamp(after.at)
 		s.param(pgtype.Int8OID, after.id)
 		s.param(pgtype.Int8OID, int64(limit))
@@ -68,13 +71,13 @@ func changed(f *filter) query {
 			where += fmt.Sprintf(" AND (updated_at, id) <= (%s, %s)",
 				s.stamp(until.at), s.param(pgtype.Int8OID, until.id))
 		}
-		if f.low != 0 {
+		if low != 0 {
 			where += fmt.Sprintf(" AND (age(%[1]s.xmin) <= (SELECT age(%[2]s)) OR %[1]s.tableoid <> %[3]s)",
-				t.plainName, s.param(pgtype.XIDOID, uint32(f.low)), s.param(pgtype.OIDOID, f.table))
+				t.plainName, s.param(pgtype.XIDOID, uint32(low)), s.param(pgtype.OIDOID, p.table.oid))
 		}
-		if f.final != 0 {
+		if final != 0 {
 			list += fmt.Sprintf(", age(%[1]s.xmin) > (SELECT age(%[2]s)) AND %[1]s.tableoid = %[3]s",
-				t.plainName, s.param(pgtype.XIDOID, uint32(f.final)), s.param(pgtype.OIDOID, f.table))
+				t.plainName, s.param(pgtype.XIDOID, uint32(final)), s.param(pgtype.OIDOID, p.table.oid))
 		}
 		const sql = `SELECT %s FROM %s WHERE (updated_at, id) > ($1, $2)%s ORDER BY updated_at, id LIMIT $3`
 		s.sql = fmt.Sprintf(sql, list, t.name, where)

@@ -56,12 +56,12 @@ const catalogueSQL = belowSQL + `SELECT n.nspname::text, c.relname::text, c.relk
 		AND has_function_privilege('pg_walfile_name(pg_lsn)', 'EXECUTE'),
 	` + elsewhereSQL + `, ` + leadsToSQL + `,
 	coalesce((SELECT bool_and(lockable OR kind NOT IN ('r', 'p', 'v')) FROM below), false),
-	coalesce(array_agg(a.attname::text) FILTER (WHERE has_column_privilege(c.oid, a.attnum, 'SELECT')), '{}'),
-	array_agg(a.attname::text)
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-WHERE c.oid = to_regclass($1) AND c.relpersistence <> 't'
-GROUP BY n.oid, c.oid`
+	a.readable, a.columns
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace CROSS JOIN LATERAL (
+	SELECT array_agg(attname::text) FILTER (WHERE has_column_privilege(c.oid, attnum, 'SELECT')) AS readable,
+		array_agg(attname::text) AS columns
+	FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped) a
+WHERE c.oid = to_regclass($1) AND c.relpersistence <> 't'`
 
 // belowSQL lists all relations that the one named $1 leads to: itself, its partitions and children, and the
 // relations below a view. Every role may ask, even about relations that it may not read. A LOCK of a view
@@ -130,20 +130,16 @@ const leadsToSQL = `concat_ws(',', (SELECT string_agg(concat(oid, kind), ',' ORD
 // empty after RESET ALL, because PostgreSQL cannot forget it. So two reads may see different rows, and a
 // sweep would delete the difference.
 func isElsewhere(table, found string) error {
-	kind, why, remedy := "a foreign table", "its rows are on another server, whose open transactions "+
-		"this server does not list", "Let postgres.dsn lead to the server that has the rows"
-	switch found[0] {
-	case 's':
+	if found[0] == 's' {
 		return &poller.BlockedError{What: fmt.Sprintf("a view or policy of %s asks for the setting %s, which has "+
 			"no value for the role. Another client of the pooler may leave it empty in its session, which would show "+
 			"other rows, so the table is not read. Give it the value to read with: ALTER ROLE ... SET %[2]s = "+
 			"'...' (not empty), and let the pooler open its connections anew (RECONNECT)", table, found[1:])}
-	case 'm':
-		kind, why, remedy = "a materialized view", "a REFRESH brings rows long after the time that they are "+
-			"stamped with", "Make it a plain view, or let a view of this name lead to the tables below it"
 	}
-	return &poller.BlockedError{What: fmt.Sprintf("%s leads to %s, %s: %s. Rows would be missed, so the table "+
-		"is not read. %s, or read the resource over REST (source: rest)", table, found[1:], kind, why, remedy)}
+	return &poller.BlockedError{What: fmt.Sprintf("%s leads to %s, %s, whose rows may appear long after the "+
+		"time that they are stamped with. Rows would be missed, so the table is not read. Let the name lead to "+
+		"plain tables, and postgres.dsn to their server, or read the resource over REST (source: rest)",
+		table, found[1:], kinds[found[:1]])}
 }
 
 // noFloor returns why a relation of this kind has no floor, or "". If a transaction that wrote no row of the
@@ -151,12 +147,8 @@ func isElsewhere(table, found string) error {
 // from settled on.
 func noFloor(kind string, hidden, children, privileged, identified bool) string {
 	switch {
-	case kind == "p":
-		return "it is partitioned"
-	case kind == "v":
-		return "it is a view"
 	case kind != "r":
-		return "it is not an ordinary table"
+		return "it is " + kinds[kind]
 	case children:
 		return "other tables inherit from it"
 	case hidden:
@@ -219,7 +211,7 @@ func (t *table) takeTypes(r *schemas.Resource, result []pgconn.FieldDescription)
 }
 
 // matches returns true if a result still has the types that the server described. It may have one column
-// more: see filter.final.
+// more: see pass.final.
 func (t *table) matches(fields []pgconn.FieldDescription) bool {
 	fields = fields[:min(len(fields), len(t.columns))]
 	return slices.EqualFunc(fields, t.columns, func(f pgconn.FieldDescription, c schemas.Column) bool {
