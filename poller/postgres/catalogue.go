@@ -29,7 +29,7 @@ func (r *chunkReader) describe(ctx context.Context) (*table, error) {
 	if r.table != nil {
 		return r.table, r.accept(r.table)
 	}
-	t := &table{bareName: pgx.Identifier{r.resource.Table}.Sanitize()}
+	t := &table{bareName: pgx.Identifier{r.Resource.Table}.Sanitize()}
 	q := statement{sql: catalogueSQL}
 	q.param(pgtype.TextOID, t.bareName)
 	var name, elsewhere string
@@ -50,14 +50,14 @@ func (r *chunkReader) describe(ctx context.Context) (*table, error) {
 	if elsewhere != "" {
 		return nil, isElsewhere(t.name, elsewhere)
 	}
-	if err = t.selectFields(r.resource, columns, readable); err != nil {
+	if err = t.selectFields(r.Resource, columns, readable); err != nil {
 		return nil, err
 	}
 	tx, err := r.db.begin(ctx, nil, nil, &statement{sql: "SELECT " + t.list + " FROM " + t.name + " LIMIT 0"})
 	if err != nil {
 		return nil, err
 	}
-	if err = tx.close(t.takeTypes(r.resource, tx.rows.FieldDescriptions())); err != nil {
+	if err = tx.close(t.takeTypes(r.Resource, tx.rows.FieldDescriptions())); err != nil {
 		return nil, err
 	}
 	if err = r.accept(t); err != nil {
@@ -65,7 +65,7 @@ func (r *chunkReader) describe(ctx context.Context) (*table, error) {
 	}
 	if missing := strings.Join(t.missing, ", "); missing != "" && missing != r.missing {
 		r.missing = missing
-		r.log.Warn("the table lacks columns of the schema: null is published in their place until they are there "+
+		r.Log.Warn("the table lacks columns of the schema: null is published in their place until they are there "+
 			"(a sweep repairs the rows)", zap.String("table", t.name), zap.String("columns", missing))
 	}
 	r.table = t
@@ -88,22 +88,17 @@ func (r *chunkReader) expect(fields []string) {
 //
 // A field that the table never had is null. So is a field before the first complete pass.
 func (r *chunkReader) accept(t *table) error {
-	var gone []string
-	for _, f := range t.missing {
-		if slices.Contains(r.had, f) {
-			gone = append(gone, f)
-		}
-	}
-	if gone == nil {
-		if err := t.isAnother(r.before, r.resource); err != nil {
+	neverWas := func(field string) bool { return !slices.Contains(r.had, field) }
+	gone := slices.DeleteFunc(slices.Clone(t.missing), neverWas)
+	if len(gone) == 0 {
+		if err := t.isAnother(r.before, r.Resource); err != nil {
 			return err
 		}
 		r.expect(t.fields)
 		return nil
 	}
-	names := strings.Join(gone, ", ")
 	return &poller.BlockedError{What: fmt.Sprintf("table %s has no column %s any more: renamed or dropped, or "+
 		"the table was replaced by one without it. Null would replace the values of its rows, so the table is not "+
-		"read. Put the column back under its name: reading continues by itself. If it is meant to be "+
-		"gone, take the field out of the schema (schemas.dir) and restart", t.name, names)}
+		"read. Put the column back under its name: reading continues by itself. If it is meant to be gone, take "+
+		"the field out of the schema (schemas.dir) and restart", t.name, strings.Join(gone, ", "))}
 }

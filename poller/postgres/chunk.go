@@ -27,16 +27,6 @@ type chunk struct {
 // count returns the number of rows, bad ones included.
 func (c *chunk) count() int { return len(c.rows) + len(c.rejects) }
 
-// full returns true if no further row belongs into the chunk. A chunk may exceed chunkBytes by half, because
-// otherwise a small chunk would follow every second one. A chunk without a good row may have four times as
-// many bytes, so that leastBad bad rows come together.
-func (c *chunk) full() bool {
-	if len(c.rows) == 0 && len(c.rejects) < leastBad && c.bytes < 4*chunkBytes {
-		return false
-	}
-	return c.bytes >= chunkBytes+chunkBytes/2
-}
-
 // bad returns true if none of leastBad rows or more can be published: something bigger is wrong than those
 // rows.
 func (c *chunk) bad() bool { return len(c.rows) == 0 && len(c.rejects) >= leastBad }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
@@ -28,8 +27,6 @@ const (
 	// firstWidth is the number of bytes that a row is expected to have before one was read.
 	firstWidth = 100
 	leastRows  = 100
-	// forgive is the number of good transactions after which a size that the server cancelled is tried again.
-	forgive = 64
 	// searched is how many times as many rows a transaction with a filter looks at as it may return, once the
 	// server has cancelled one.
 	searched = 16
@@ -46,12 +43,9 @@ const Unanswered = "waiting for the database to answer"
 
 // chunkReader reads chunks. It lives as long as its Source.
 type chunkReader struct {
-	db        *DB
-	resource  *schemas.Resource
-	log       *zap.Logger
-	cancelled prometheus.Counter // chunks that the server cancelled
-	doing     func(string)       // see SourceConfig.Doing
-	lineage   lineage
+	SourceConfig
+	db      *DB
+	lineage lineage
 
 	// table is as the catalogue had it at one moment. Nil makes the next describe ask the server.
 	table   *table
@@ -61,26 +55,18 @@ type chunkReader struct {
 	// had are the schema's fields that the table has had, according to this process and the watermark.
 	had []string
 
-	most  int // the caller's limit of rows
 	limit int // the limit of rows that the server has not cancelled
-	good  int // transactions since the server cancelled one
 	width int // bytes of a row of the last chunk
 	// longRows is the time until which rows may come that are too long to be read whole.
 	longRows time.Time
 }
 
 func newChunkReader(db *DB, c SourceConfig) *chunkReader {
-	if c.MaxRows <= 0 {
-		c.MaxRows = defaultMaxRows
-	}
-	c.Log = cmp.Or(c.Log, zap.NewNop())
+	c.MaxRows, c.Log = cmp.Or(c.MaxRows, defaultMaxRows), cmp.Or(c.Log, zap.NewNop())
 	if c.Doing == nil {
 		c.Doing = func(string) {}
 	}
-	return &chunkReader{
-		db: db, resource: c.Resource, log: c.Log, cancelled: c.Metrics.SQLTimeouts, doing: c.Doing,
-		most: c.MaxRows, limit: c.MaxRows, width: firstWidth,
-	}
+	return &chunkReader{SourceConfig: c, db: db, limit: c.MaxRows, width: firstWidth}
 }
 
 // chunks yields the rows of q after a place until another one, in chunks. A nil until means the end of the
@@ -106,9 +92,7 @@ func (r *chunkReader) chunks(ctx context.Context, q query, after key, until *key
 				}
 			}
 			if err == nil {
-				if r.good++; r.good >= forgive && r.limit < r.most {
-					r.limit, r.good = min(2*r.limit, r.most), 0
-				}
+				r.limit = min(r.limit+r.limit/64+1, r.MaxRows) // twice as many again after 45 good transactions
 				continue
 			}
 			if err = r.retry(ctx, &failures, tx, err); err != nil {
@@ -125,8 +109,8 @@ func (r *chunkReader) chunks(ctx context.Context, q query, after key, until *key
 // after millions of changes. A smaller LIMIT is no help then. So if the server has cancelled a statement, one
 // with a filter ends at a place that lies so many rows on.
 func (r *chunkReader) open(ctx context.Context, q query, after key, until *key) (*transaction, error) {
-	r.doing(Unanswered)
-	defer r.doing("")
+	r.Doing(Unanswered)
+	defer r.Doing("")
 	t, err := r.describe(ctx)
 	if err != nil {
 		return nil, err
@@ -136,7 +120,7 @@ func (r *chunkReader) open(ctx context.Context, q query, after key, until *key) 
 	}
 	limit, step := r.rows(), false
 	sql := q(t, after, until, limit)
-	if sql.far && r.limit < r.most {
+	if sql.far && r.limit < r.MaxRows {
 		search := rowAfter(t, after, searched*limit)
 		var at pgtype.UndecodedBytes
 		var end key
@@ -173,12 +157,12 @@ func (r *chunkReader) open(ctx context.Context, q query, after key, until *key) 
 // is used. If the rows are wider, the server waits with the rest while a chunk is used. So the bytes in
 // memory are bounded, and no row is read twice.
 //
-// If the transaction fails, the chunk has the rows that came before: they are in
-// the order of the key, and each is good by itself.
+// If the transaction fails, the chunk has the rows that came before: they are in the order of the key, and
+// each is good by itself.
 func (r *chunkReader) next(tx *transaction) (*chunk, error) {
 	c := &chunk{clock: tx.clock, table: tx.table, from: tx.end, end: tx.end}
 	columns := len(tx.table.columns)
-	for tx.more && !c.full() {
+	for tx.more && c.bytes < chunkBytes+chunkBytes/2 {
 		v := tx.rows.Values()
 		values, added := v[:columns], v[columns:] // added by cutLong and for pass.final
 		var record schemas.Record
@@ -235,14 +219,14 @@ func (r *chunkReader) rows() int { return max(min(r.limit, chunkBytes/r.width), 
 
 // identify reads the clock, the table, and its identity.
 func (r *chunkReader) identify(ctx context.Context) (*clock, *table, watermark.Identity, error) {
-	r.doing(Unanswered)
-	defer r.doing("")
+	r.Doing(Unanswered)
+	defer r.Doing("")
 	for failures := 0; ; {
 		t, err := r.describe(ctx)
 		if err == nil {
 			var c *clock
 			var id watermark.Identity
-			if c, id, err = r.db.identity(ctx, t, &r.lineage); err == nil {
+			if c, id, err = r.identity(ctx, t); err == nil {
 				return c, t, id, nil
 			}
 		}
@@ -252,10 +236,10 @@ func (r *chunkReader) identify(ctx context.Context) (*clock, *table, watermark.I
 	}
 }
 
-// retry prepares another try after err. tx is the transaction that failed, or nil if no row has come. retry returns
-// the error that ends the read, or nil. A read that the server cancels goes on as long as rows come, and is
-// halved until there is nothing to halve. The present limit decides nothing there: if the last transaction
-// has shown that rows are wide, the next one reads few of them already.
+// retry prepares another try after err. tx is the transaction that failed, or nil if no row has come. retry
+// returns the error that ends the read, or nil. A read that the server cancels goes on as long as rows come,
+// and is halved until there is nothing to halve. The present limit decides nothing there: if the last
+// transaction has shown that rows are wide, the next one reads few of them already.
 func (r *chunkReader) retry(ctx context.Context, failures *int, tx *transaction, err error) error {
 	if errors.As(err, new(*poller.LostError)) {
 		return err
@@ -267,18 +251,18 @@ func (r *chunkReader) retry(ctx context.Context, failures *int, tx *transaction,
 	if tx != nil {
 		limit, came = tx.limit, tx.count > 0
 	}
-	r.log.Debug("a chunk failed", zap.Int("limit", limit), zap.Error(err))
+	r.Log.Debug("a chunk failed", zap.Int("limit", limit), zap.Error(err))
 	*failures++
 	pause := time.Duration(0)
 	switch remedy, _ := remedyFor(err); remedy {
 	case smaller:
-		r.cancelled.Inc()
+		r.Metrics.SQLTimeouts.Inc()
 		if limit <= leastRows && !came {
 			return r.explain(err)
 		}
-		r.limit, r.good, *failures = max(limit/2, leastRows), 0, 0
+		r.limit, *failures = max(limit/2, leastRows), 0
 	case withoutLong:
-		r.log.Warn("a row is too long to be read whole: its long values are left out, and it becomes a dead letter",
+		r.Log.Warn("a row is too long to be read whole: its long values are left out, and it becomes a dead letter",
 			zap.Error(err))
 		r.longRows = time.Now().Add(guardTime)
 	case again:
@@ -295,4 +279,4 @@ func (r *chunkReader) retry(ctx context.Context, failures *int, tx *transaction,
 	return wait.For(ctx, pause)
 }
 
-func (r *chunkReader) explain(err error) error { return r.db.explain(r.resource.Table, err) }
+func (r *chunkReader) explain(err error) error { return r.db.explain(r.Resource.Table, err) }

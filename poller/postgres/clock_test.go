@@ -3,13 +3,7 @@ package postgres
 import "testing"
 
 func TestASnapshotIsOlderWhereItShowsLess(t *testing.T) {
-	running := func(ids ...uint64) map[uint64]struct{} {
-		m := map[uint64]struct{}{}
-		for _, id := range ids {
-			m[id] = struct{}{}
-		}
-		return m
-	}
+	running := func(ids ...uint64) []uint64 { return ids }
 	read := clock{snapshot: snapshot{10, 20, running(10, 15)}, next: 22}
 	for _, c := range []struct {
 		name  string

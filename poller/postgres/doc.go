@@ -53,8 +53,8 @@
 //	transaction 9                              |   stamp :02, below settled
 //
 // So a Source compares the time that passes on the server's clock with the time that passes on ours, from the
-// beginning of one pass to the beginning of the next and to each chunk (steps.go). A step back cannot have
-// gone lower than the earlier time of the server less the time that passed here.
+// beginning of one pass to the beginning of the next and to each chunk (clockstep.go). A step back cannot
+// have gone lower than the earlier time of the server less the time that passed here.
 //
 //   - Back: no horizon is later than that any more. If settled is later than that less overlap, it goes back
 //     to there once (poller.LostError), and a sweep follows.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -31,9 +32,9 @@ const (
 	codeProtocol = "08P01"
 )
 
-// failures has what follows from a SQLSTATE, or from its class (PostgreSQL's appendix A): the remedy, and what
-// a person has to do if waiting does not help. Then the error is a *poller.BlockedError. says may name the
-// table, the address, the role and the database, in this order.
+// failures has what follows from a SQLSTATE, or from its class (PostgreSQL's appendix A): the remedy, and
+// the advice to a person if waiting does not help. Then the error is a *poller.BlockedError. says may name
+// the table, the address, the role and the database, in this order.
 var failures = map[string]struct {
 	remedy remedy
 	says   string
@@ -53,10 +54,6 @@ var failures = map[string]struct {
 	// A grant on the table may have become one on its columns, and xmin is none of them.
 	"42501": {lookAgain, "role %[3]q may not read %[1]s: GRANT SELECT ON %[1]s TO %[3]q"},
 	"0A000": {remedy: lookAgain}, // cached plan must not change result type
-	"42703": {remedy: lookAgain}, // undefined_column
-	"42804": {remedy: lookAgain}, // datatype_mismatch
-	"42809": {remedy: lookAgain}, // wrong_object_type
-	"42883": {remedy: lookAgain}, // undefined_function
 
 	"57014": {remedy: smaller},     // statement_timeout
 	"25P04": {remedy: smaller},     // transaction_timeout, from PostgreSQL 17 on: the connection ends too
@@ -66,12 +63,14 @@ var failures = map[string]struct {
 	"53400": {remedy: smaller},     // temp_file_limit
 	"54000": {remedy: withoutLong}, // a row of more than 1 GB cannot be sent
 
-	"08": {remedy: again}, // connection lost
-	"53": {remedy: again}, // too many connections
-	"57": {remedy: again}, // shutting down or starting up
+	"08": {remedy: again},     // connection lost
+	"42": {remedy: lookAgain}, // a column or function is not there, or has another type
+	"53": {remedy: again},     // too many connections
+	"57": {remedy: again},     // shutting down or starting up
 }
 
-// remedyFor returns the remedy for err, and the advice of failures. It goes by types and codes, never by text.
+// remedyFor returns the remedy for err, and the advice to a person or "". It goes by types and codes, never
+// by text.
 func remedyFor(err error) (_ remedy, says string) {
 	pe, fromServer := errors.AsType[*pgconn.PgError](err)
 	switch {
@@ -101,19 +100,15 @@ func remedyFor(err error) (_ remedy, says string) {
 // and explain adds none.
 func (db *DB) explain(table string, err error) error {
 	address, login := db.address(), db.login.Get()
-	var pe *pgconn.PgError
-	var long *pgproto3.ExceededMaxBodyLenErr
+	pe, fromServer := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case errors.As(err, new(*poller.BlockedError)):
 		return err
-	case errors.As(err, &long):
-		return fmt.Errorf("read %s: the server sent a message of %d bytes, more than the limit of %d: "+
-			"a row is too long", table, long.ActualBodyLen, long.MaxExpectedBodyLen)
-	case errors.As(err, &pe):
+	case fromServer:
 		// Only the server's own message is shown: its detail may have values of the row. Messages about data
 		// (class 22) have such values themselves.
 		message := fmt.Errorf("%s (SQLSTATE %s)", pe.Message, pe.Code)
-		if pe.Code[:min(2, len(pe.Code))] == "22" {
+		if strings.HasPrefix(pe.Code, "22") {
 			message = fmt.Errorf("SQLSTATE %s", pe.Code)
 		}
 		if _, says := remedyFor(err); says != "" {
@@ -121,11 +116,12 @@ func (db *DB) explain(table string, err error) error {
 				Err: message}
 		}
 		return fmt.Errorf("read %s from %s: %w", table, address, message)
-	case errors.Is(err, errLagging), errors.Is(err, errRetyped), errors.Is(err, errSwapped):
+	case errors.Is(err, errLagging), errors.Is(err, errRetyped), errors.Is(err, errSwapped),
+		errors.As(err, new(*pgproto3.ExceededMaxBodyLenErr)):
 		return fmt.Errorf("read %s: %w", table, err)
-	case errors.Is(err, errSilent):
-		return fmt.Errorf("read %s from %s: the connection may be cut, the table locked, or the database behind a "+
-			"pooler down: %w", table, address, err)
+	case errors.Is(err, context.DeadlineExceeded) && !errors.As(err, new(*pgconn.ConnectError)):
+		return fmt.Errorf("read %s from %s: no answer in %v: the connection may be cut, the table locked, or the "+
+			"database behind a pooler down: %w", table, address, deadline, err)
 	}
 	if handshake, ok := errors.AsType[*tlsfile.HandshakeError](inDSN.Explain(err)); ok {
 		return fmt.Errorf("read %s from %s: %w", table, address, handshake)

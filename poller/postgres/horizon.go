@@ -17,6 +17,13 @@ type horizon struct {
 	since schemas.Instant
 }
 
+// allowedStep is the largest step of the server's clock that is ignored: overlap has room for it. Clocks run
+// at different speeds, so each driftPer of time allows as much again.
+const (
+	allowedStep = time.Second
+	driftPer    = 50 * time.Second
+)
+
 // maxHorizons bounds memory. With one horizon a second beside a transaction that is open for hours, the list
 // is thinned. Settled then stops a little earlier than it could, never later.
 const maxHorizons = 1024
@@ -25,12 +32,23 @@ const maxHorizons = 1024
 // with an overlap is ready for use.
 type horizons struct {
 	overlap time.Duration
-	steps   steps
 	// recorded is in order: neither time nor next falls.
 	recorded []horizon
 	// back is set if the clock was set back since the last consumeBack. It may have gone as low as lowest.
 	back   bool
 	lowest schemas.Instant
+
+	// The others detect that the clock that stamps rows was set back or forward. They compare the time that has
+	// passed on it with the time on our clock, which is monotonic. They do not detect a step back and a step
+	// forward between two readings.
+
+	allowed time.Duration // per step; 0 for a clock that runs exactly as ours does
+	// began is the clock of a primary at the beginning of the last pass. replayed is the last clock of a
+	// standby, which does not move while the primary commits nothing. So time that passes on it proves nothing.
+	began, replayed *clock
+	// forward is a time of our clock. Until then a transaction may stamp before a step forward and write after
+	// it.
+	forward time.Time
 }
 
 // observe records the moment of c. begins is set for the first clock of a pass.
@@ -44,14 +62,14 @@ func (hs *horizons) observe(c *clock, begins bool) {
 	if !c.known {
 		return
 	}
-	if low := hs.steps.back(c); low < schemas.MaxInstant {
+	if low := hs.steppedBack(c); low < schemas.MaxInstant {
 		hs.wentBack(low)
 	}
 	if !c.standby {
 		hs.lower(c.time)
 	}
-	sure := hs.steps.sure(c)
-	if hs.steps.follow(c, hs.overlap, begins); !hs.steps.unsettled(c) {
+	sure := hs.sure(c)
+	if hs.follow(c, begins); !hs.unsettled(c) {
 		hs.record(horizon{time: sure, next: c.next})
 	}
 }
@@ -94,22 +112,13 @@ func (hs *horizons) record(h horizon) {
 			return
 		}
 	}
-	if len(hs.recorded) >= maxHorizons {
-		hs.thin()
+	if len(hs.recorded) >= maxHorizons { // thin: every second goes, but not the last
+		for i := 1; i < len(hs.recorded)-1; i++ {
+			hs.recorded = slices.Delete(hs.recorded, i, i+1)
+		}
 	}
 	h.since = h.time
 	hs.recorded = append(hs.recorded, h)
-}
-
-// thin drops every second horizon but the first and the last.
-func (hs *horizons) thin() {
-	kept := hs.recorded[:0]
-	for i, h := range hs.recorded {
-		if i%2 == 0 || i == len(hs.recorded)-1 {
-			kept = append(kept, h)
-		}
-	}
-	hs.recorded = kept
 }
 
 // reach returns how far a range may settle if every part of it was read under a snapshot with this xmin or a
@@ -135,7 +144,7 @@ func (hs *horizons) best(xmin uint64) (horizon, bool) {
 // delays returns why settled does not move for such snapshots, or "": a transaction has been open for longer
 // than overlap. c is the first of their clocks.
 func (hs *horizons) delays(c *clock, xmin uint64) string {
-	if hs.steps.unsettled(c) {
+	if hs.unsettled(c) {
 		return "the database's clock was set forward: settled waits for an overlap, until all transactions that " +
 			"may have stamped before have written"
 	}

@@ -54,7 +54,7 @@ func TestAClockThatRunsALittleSlowIsNotSetBack(t *testing.T) {
 		{time.Hour, time.Hour - 70*time.Second, false},
 		{time.Hour, time.Hour - 80*time.Second, true},
 	} {
-		hs := horizons{overlap: time.Minute, steps: steps{allowed: allowedStep}}
+		hs := horizons{overlap: time.Minute, allowed: allowedStep}
 		hs.observe(at(0, schemas.InstantOf(time.Unix(0, 0).Add(day)), 5), true)
 		hs.observe(at(c.ours, schemas.InstantOf(time.Unix(0, 0).Add(day+c.says)), 6), true)
 		if got := hs.consumeBack() < schemas.MaxInstant; got != c.back {

@@ -41,7 +41,7 @@ CASE WHEN NOT pg_is_in_recovery() THEN
 coalesce((SELECT attnum FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'updated_at'), 0), `
 
 // identity reads the clock and the identity of t.
-func (db *DB) identity(ctx context.Context, t *table, l *lineage) (*clock, watermark.Identity, error) {
+func (r *chunkReader) identity(ctx context.Context, t *table) (*clock, watermark.Identity, error) {
 	id := watermark.Identity{Table: t.oid, Schema: t.schema, Kind: t.kind, Started: schemas.MinInstant,
 		LeadsTo: strconv.FormatUint(xxhash.Sum64String(t.leadsTo), 16)}
 	q := statement{sql: identitySQL + "'', 0"}
@@ -53,8 +53,8 @@ func (db *DB) identity(ctx context.Context, t *table, l *lineage) (*clock, water
 	var swapped bool
 	var elsewhere, leadsTo string
 	var started *time.Time
-	c, err := db.ask(ctx, t, l, &q, &swapped, &elsewhere, &leadsTo, &started, &id.UpdatedAt, &id.System,
-		&id.Timeline)
+	c, err := r.db.ask(ctx, t, &r.lineage, &q, &swapped, &elsewhere, &leadsTo, &started, &id.UpdatedAt,
+		&id.System, &id.Timeline)
 	switch {
 	case err != nil:
 		return nil, id, err

@@ -1,13 +1,12 @@
 package postgres
 
 import (
-	"bytes"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // A row may have a value of 1 GB, and no record may have more than 8 MiB. Such a row must not end this
@@ -29,7 +28,7 @@ const (
 )
 
 // cutLong returns t with a SELECT list that leaves out the long values of rows of more than maxRow. One more
-// column has the place and the bytes of each, as in 3:209715200,5:8388608. It is NULL for a whole row.
+// column has an array of the bytes that were left out, by column. It is NULL for a whole row.
 //
 // octet_length of a text reads only its head, even if it is compressed or stored out of line. But it counts
 // bytes of the database's encoding. If that is not UTF-8, the text has to be converted.
@@ -58,12 +57,13 @@ func (t *table) cutLong() *table {
 			// If the sum is too large, at least one value has more than its share of it.
 			long := fmt.Sprintf("%s > %d AND %s > %d", widthColumn, maxRow, length, maxRow/8/len(sum))
 			list = append(list, fmt.Sprintf("CASE WHEN %s THEN NULL ELSE %s END", long, name))
-			cut = append(cut, fmt.Sprintf("CASE WHEN %s THEN '%d:' || %s END", long, i, length))
+			cut = append(cut, fmt.Sprintf("CASE WHEN %s THEN %s ELSE 0 END", long, length))
 			continue
 		}
-		list = append(list, name)
+		list, cut = append(list, name), append(cut, "0")
 	}
-	list = append(list, "nullif(concat_ws(',', "+strings.Join(cut, ", ")+"), '')")
+	list = append(list, fmt.Sprintf("CASE WHEN %s > %d THEN ARRAY[%s] END", widthColumn, maxRow,
+		strings.Join(cut, ", ")))
 	g := *t
 	g.list, g.cuts = strings.Join(list, ", "), true
 	g.name += " CROSS JOIN LATERAL (SELECT " + strings.Join(sum, " + ") + " AS " + widthColumn +
@@ -73,12 +73,10 @@ func (t *table) cutLong() *table {
 
 // leftOut reads the last column of cutLong's list. It returns the bytes that were left out, by column.
 func leftOut(lengths []byte, columns int) []int {
-	left := make([]int, columns)
-	for one := range bytes.SplitSeq(lengths, []byte(",")) {
-		place, length, _ := strings.Cut(string(one), ":")
-		if i, err := strconv.Atoi(place); err == nil && i < columns {
-			left[i], _ = strconv.Atoi(length)
-		}
+	var left []int
+	err := pgtype.NewMap().Scan(pgtype.Int4ArrayOID, pgtype.BinaryFormatCode, lengths, &left)
+	if err != nil || len(left) != columns {
+		return make([]int, columns)
 	}
 	return left
 }

@@ -180,12 +180,12 @@ func (w *world) clock() clock {
 	c := clock{time: w.now, known: true, relation: w.relation.oid, next: w.next, timeline: w.timeline}
 	c.asked = w.ours.Time()
 	c.answered = c.asked
-	c.xmax, c.running = w.completed+1, map[uint64]struct{}{}
+	c.xmax = w.completed + 1
 	c.xmin = c.xmax
-	for id := range w.open {
+	for _, id := range slices.Sorted(maps.Keys(w.open)) {
 		c.xmin = min(c.xmin, id)
 		if id < c.xmax {
-			c.running[id] = struct{}{}
+			c.running = append(c.running, id)
 		}
 	}
 	return c
@@ -331,7 +331,7 @@ func (p *pass) isFinal(v version, next uint64) bool {
 
 // poll is a pass. It may end at any batch: what was committed by then is all that the next one knows.
 func (m *model) poll(t *rapid.T) {
-	if n := len(m.w.set); n > 0 && m.horizons.steps.began == nil {
+	if n := len(m.w.set); n > 0 && m.horizons.began == nil {
 		// A step forward less than an overlap before an owner begins is not found out (doc.go).
 		since := m.w.ours - m.w.set[n-1].from
 		m.w.tick(max(0, 1+schemas.Instant(modelOverlap.Microseconds())-since))
@@ -414,7 +414,7 @@ func (m *model) poll(t *rapid.T) {
 
 // begin decides as newPass does. False: what was read before does not count.
 func (m *model) begin(p *pass, r poller.Request) bool {
-	w, watched := m.w, p.horizons.steps.began != nil && !p.clock.standby
+	w, watched := m.w, p.horizons.began != nil && !p.clock.standby
 	p.inherit(r)
 	p.horizons.observe(p.clock, true)
 	lost := p.lost(r, schemas.MinInstant)
@@ -509,7 +509,7 @@ func (m *model) table() *table {
 	if m.w.gone && m.fields != nil {
 		t.fields, t.missing = []string{"id"}, []string{"note"}
 	}
-	m.reader.resource, m.reader.before = &schemas.Resource{}, m.identity
+	m.reader.Resource, m.reader.before = &schemas.Resource{}, m.identity
 	m.reader.expect(m.fields)
 	err := m.reader.accept(t)
 	switch {

@@ -56,7 +56,7 @@ type part struct {
 // newPass returns a pass over t that has decided nothing yet.
 func newPass(s *Source, r poller.Request, c *clock, t *table, id watermark.Identity) *pass {
 	return &pass{horizons: &s.horizons, table: t, identity: id, clock: c, from: r.From,
-		at: keyAt(r.From), firstLoad: r.From <= max(schemas.MinInstant, s.start), started: r.Started}
+		at: keyAt(r.From), firstLoad: r.From <= max(schemas.MinInstant, s.reader.Start), started: r.Started}
 }
 
 // inherit learns about the server's clock from the watermark, before this owner first reads the clock: a
@@ -70,10 +70,14 @@ func (p *pass) inherit(r poller.Request) {
 	}
 	id := r.Identity
 	fromStandby := id != nil && id.Table != 0 && id.Started == schemas.MinInstant
-	if p.firstLoad || !c.known || c.standby && !fromStandby || p.horizons.steps.before(c) != nil {
+	read := p.horizons.began != nil
+	if c.standby {
+		read = p.horizons.replayed != nil || !fromStandby
+	}
+	if p.firstLoad || !c.known || read {
 		return
 	}
-	if c.time.Add(p.horizons.steps.allowed) < p.from.Add(p.horizons.overlap) {
+	if c.time.Add(p.horizons.allowed) < p.from.Add(p.horizons.overlap) {
 		p.horizons.wentBack(c.time)
 	}
 }

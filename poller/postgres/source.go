@@ -27,8 +27,7 @@ type SourceConfig struct {
 	MaxRows int
 	Metrics *metrics.Resource
 	Log     *zap.Logger // with the resource's name, or nil for no log
-	// Doing, if set, shows the user the present activity of a read, and "" when the read ends. Calls come one
-	// at a time, but maybe from a goroutine of the source.
+	// Doing, if set, shows the user the present activity of a read, and "" when it ends.
 	Doing func(string)
 }
 
@@ -42,7 +41,6 @@ const (
 
 // Source reads one table. It belongs to one takeover and to one goroutine; see poller.Source.
 type Source struct {
-	start    schemas.Instant
 	reader   *chunkReader
 	horizons horizons // valid for one history of the database
 	// rested is the time before which no pass begins: see Source.pass.
@@ -53,11 +51,7 @@ var _ poller.Source = (*Source)(nil)
 
 // NewSource returns a source for one takeover of one resource.
 func NewSource(db *DB, c SourceConfig) *Source {
-	return &Source{
-		start:    c.Start,
-		reader:   newChunkReader(db, c),
-		horizons: horizons{overlap: c.Overlap, steps: steps{allowed: allowedStep}},
-	}
+	return &Source{reader: newChunkReader(db, c), horizons: horizons{overlap: c.Overlap, allowed: allowedStep}}
 }
 
 // Read implements poller.Source.
@@ -68,7 +62,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 		if t := s.reader.table; r.Kind == poller.Full || t != nil && len(t.missing) > 0 {
 			s.reader.table = nil // a column may have been added, and no error would show it
 		}
-		r.From = max(r.From, s.start)
+		r.From = max(r.From, s.reader.Start)
 		var err error
 		switch r.Kind {
 		case poller.Pass:
@@ -80,7 +74,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 		}
 		if lost, isLost := errors.AsType[*poller.LostError](err); isLost && r.Kind == poller.Pass {
 			// What is known of transactions and the clock does not count either.
-			s.horizons = horizons{overlap: s.horizons.overlap, steps: steps{allowed: allowedStep}}
+			s.horizons = horizons{overlap: s.reader.Overlap, allowed: allowedStep}
 			s.reader.lineage = lineage{}
 		} else if isLost {
 			err = errors.New(lost.Why) // the next pass finds it too
@@ -99,8 +93,8 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 // another without a pause. So if settled is delayed, the next pass waits for as long as the last one took.
 func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.Batch, error) bool) error {
 	if pause := time.Until(s.rested); pause > 0 {
-		s.reader.doing("resting: a transaction stays open, and each poll may read all rows since then")
-		defer s.reader.doing("")
+		s.reader.Doing("resting: a transaction stays open, and each poll may read all rows since then")
+		defer s.reader.Doing("")
 		if err := wait.For(ctx, pause); err != nil {
 			return err
 		}
@@ -119,7 +113,7 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 	}
 	p.inherit(r)
 	p.horizons.observe(c, true)
-	if lost := p.lost(r, s.start); lost != nil {
+	if lost := p.lost(r, s.reader.Start); lost != nil {
 		return lost
 	}
 	if err := s.reader.lineage.reached(id.Timeline); err != nil {
@@ -150,7 +144,7 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 		return blocked
 	}
 	s.horizons.prune(p.xmin)
-	if p.delays() != "" {
+	if (p.floor == nil || c.standby) && p.delays() != "" {
 		s.rested = time.Now().Add(min(time.Since(began), longestRest))
 	}
 	return nil
@@ -181,7 +175,7 @@ func (s *Source) full(ctx context.Context, r poller.Request, yield func(poller.B
 		}
 	}
 	if bad != nil {
-		return bad.blocked(s.reader.resource.Table)
+		return bad.blocked(s.reader.Resource.Table)
 	}
 	return nil
 }

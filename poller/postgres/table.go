@@ -56,12 +56,12 @@ const catalogueSQL = belowSQL + `SELECT n.nspname::text, c.relname::text, c.relk
 		AND has_function_privilege('pg_walfile_name(pg_lsn)', 'EXECUTE'),
 	` + elsewhereSQL + `, ` + leadsToSQL + `,
 	coalesce((SELECT bool_and(lockable OR kind NOT IN ('r', 'p', 'v')) FROM below), false),
-	coalesce(array_agg(a.attname::text) FILTER (WHERE has_column_privilege(c.oid, a.attnum, 'SELECT')), '{}'),
-	array_agg(a.attname::text)
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-WHERE c.oid = to_regclass($1) AND c.relpersistence <> 't'
-GROUP BY n.oid, c.oid`
+	a.readable, a.columns
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace CROSS JOIN LATERAL (
+	SELECT array_agg(attname::text) FILTER (WHERE has_column_privilege(c.oid, attnum, 'SELECT')) AS readable,
+		array_agg(attname::text) AS columns
+	FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped) a
+WHERE c.oid = to_regclass($1) AND c.relpersistence <> 't'`
 
 // belowSQL lists all relations that the one named $1 leads to: itself, its partitions and children, and the
 // relations below a view. Every role may ask, even about relations that it may not read. A LOCK of a view
@@ -136,9 +136,9 @@ func isElsewhere(table, found string) error {
 			"other rows, so the table is not read. Give it the value to read with: ALTER ROLE ... SET %[2]s = "+
 			"'...' (not empty), and let the pooler open its connections anew (RECONNECT)", table, found[1:])}
 	}
-	return &poller.BlockedError{What: fmt.Sprintf("%s leads to %s, %s, whose rows may appear long after the time "+
-		"that they are stamped with. Rows would be missed, so the table is not read. Let the name lead to plain "+
-		"tables, and postgres.dsn to their server, or read the resource over REST (source: rest)",
+	return &poller.BlockedError{What: fmt.Sprintf("%s leads to %s, %s, whose rows may appear long after the "+
+		"time that they are stamped with. Rows would be missed, so the table is not read. Let the name lead to "+
+		"plain tables, and postgres.dsn to their server, or read the resource over REST (source: rest)",
 		table, found[1:], kinds[found[:1]])}
 }
 

@@ -48,13 +48,9 @@ func (b *talkBound) Read(p []byte) (int, error) {
 		if !b.loggedIn || b.head[0] == parameterStatus {
 			b.talk += int64(len(b.head)) + b.body
 		}
-		switch {
-		case b.talk <= maxTalk:
-		case b.loggedIn:
-			return 0, fmt.Errorf("the server reports settings without end: more than %d bytes of them", maxTalk)
-		default:
-			return 0, fmt.Errorf("the server sends more than %d bytes before the login is complete: it is not "+
-				"PostgreSQL", maxTalk)
+		if b.talk > maxTalk {
+			return 0, fmt.Errorf("the server sends more than %d bytes before the login is complete, or as settings: "+
+				"it is not PostgreSQL", maxTalk)
 		}
 	}
 	return n, err

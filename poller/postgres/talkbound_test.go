@@ -29,7 +29,7 @@ func TestSettingsThatAServerNamesAreBoundedAndNothingElseIs(t *testing.T) {
 		}
 		_, err = io.ReadAll(&talkBound{loggedIn: true, server: chunks(io.MultiReader(
 			bytes.NewReader(good), bytes.NewReader(setting)))})
-		if err == nil || !strings.Contains(err.Error(), "settings without end") {
+		if err == nil || !strings.Contains(err.Error(), "or as settings") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

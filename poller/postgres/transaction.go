@@ -18,10 +18,7 @@ import (
 // 60 s, so an answer that has not come by then never will. A half-open connection answers nothing for hours.
 const deadline = 75 * time.Second
 
-var (
-	errShort  = errors.New("the server answered fewer statements than it was sent")
-	errSilent = errors.New("no answer")
-)
+var errShort = errors.New("the server answered fewer statements than it was sent")
 
 // transaction is one short read of the database, sent in one round trip: the settings, the clock, and one
 // query. It holds a connection until close.
@@ -29,7 +26,6 @@ type transaction struct {
 	clock *clock               // of its snapshot
 	rows  *pgconn.ResultReader // of the query, as they come off the connection
 
-	ctx     context.Context //nolint:containedctx // it ends with the transaction
 	cancel  context.CancelFunc
 	conn    *pgxpool.Conn // nil once it has ended
 	results *pgconn.MultiResultReader
@@ -57,10 +53,9 @@ type transaction struct {
 // then read a table in which its snapshot shows nothing. A LOCK waits before there is a snapshot.
 func (db *DB) begin(ctx context.Context, t *table, l *lineage, q *statement) (*transaction, error) {
 	tx := &transaction{}
-	tx.ctx, tx.cancel = context.WithTimeoutCause(ctx, deadline, fmt.Errorf("%w in %v", errSilent, deadline))
+	ctx, tx.cancel = context.WithTimeout(ctx, deadline)
 	var err error
-	if tx.conn, err = db.pool.Acquire(tx.ctx); err != nil {
-		err = tx.late(err)
+	if tx.conn, err = db.pool.Acquire(ctx); err != nil {
 		tx.cancel()
 		return nil, err
 	}
@@ -79,7 +74,7 @@ func (db *DB) begin(ctx context.Context, t *table, l *lineage, q *statement) (*t
 		batch.ExecParams(sql, nil, nil, nil, nil)
 	}
 	asked := time.Now()
-	tx.results = tx.conn.Conn().PgConn().ExecBatch(tx.ctx, &batch)
+	tx.results = tx.conn.Conn().PgConn().ExecBatch(ctx, &batch)
 	for range before {
 		tx.results.NextResult() // if it fails, so does scan
 	}
@@ -121,34 +116,17 @@ func (tx *transaction) scan(dest ...any) error {
 	return rows.Err()
 }
 
-// close ends the transaction, if it has not ended, and frees its connection. It returns the error of the transaction, which is err
-// if the server has reported none. The rows that came are all rows only if close returns nil.
+// close ends the transaction, if it has not ended, and frees its connection. It returns the error of the
+// transaction, which is err if the server has reported none. The rows that came are all rows only if close
+// returns nil.
 func (tx *transaction) close(err error) error {
 	if tx == nil || tx.conn == nil {
 		return err
 	}
-	defer func() {
-		tx.conn.Release()
-		tx.conn = nil
-		tx.cancel()
-	}()
-	if closed := tx.results.Close(); closed != nil {
-		err = closed // err may only say that an answer was missing
-	}
-	err = tx.late(err)
-	if conn := tx.conn.Conn().PgConn(); !conn.IsClosed() && conn.TxStatus() != 'I' {
-		// The transaction failed before COMMIT. A pooler that gets the connection back like that has to close its
-		// own connection to the server.
-		_ = conn.Exec(tx.ctx, "ROLLBACK").Close()
-	}
-	return err
-}
-
-// late adds to err that the transaction ran into its deadline, if it did.
-func (tx *transaction) late(err error) error {
-	if cause := context.Cause(tx.ctx); err != nil && errors.Is(cause, errSilent) {
-		return fmt.Errorf("%w: %w", cause, err)
-	}
+	err = cmp.Or(tx.results.Close(), err) // err may only say that an answer was missing
+	tx.conn.Release()
+	tx.conn = nil
+	tx.cancel()
 	return err
 }
 
