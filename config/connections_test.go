@@ -16,7 +16,7 @@ func TestKeysOfTLSWithAnAddressThatHasNoneAreMistakes(t *testing.T) {
 			"insecure_skip_verify": "true"} {
 			key = section + ".tls." + key
 			found := mistakesOf(t, Input{Set: []string{address + "=http://127.0.0.1:8/v1", key + "=" + value}})
-			if len(found) != 1 || found[0].Key != key ||
+			if len(found) != 1 || found[0].Key != section+".tls" ||
 				!strings.Contains(found[0].Rule, "https URL in "+address) {
 				t.Errorf("%s gives %v", key, found)
 			}

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/storestream/storestream/internal/rotation"
 )
 
 // proxiesOf returns the values of the variables by which net/http finds a proxy, by name.
@@ -41,4 +43,31 @@ func proxyLogin(address string) *url.Userinfo {
 		return nil
 	}
 	return u.User
+}
+
+// maskURL returns text without the user, the password, the query and the fragment of a URL. A / in a password
+// moves the borders of the URL, so a URL with an @ after the host is masked as a whole.
+func maskURL(text string) string {
+	scheme, rest, ok := strings.Cut(text, "://")
+	if !ok {
+		if at := strings.LastIndex(text, "@"); at >= 0 && strings.Contains(text[:at], ":") {
+			return rotation.Mask // user:password@host, without its scheme
+		}
+		return text
+	}
+	where := rest
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		where = rest[:i]
+	}
+	path := rest[len(where):]
+	if strings.Count(where, "@") > 1 || strings.Contains(path, "@") {
+		return rotation.Mask
+	}
+	if _, host, found := strings.Cut(where, "@"); found {
+		where = rotation.Mask + "@" + host
+	}
+	if i := strings.IndexAny(path, "?#"); i >= 0 {
+		path = path[:i+1] + rotation.Mask
+	}
+	return scheme + "://" + where + path
 }

@@ -48,7 +48,8 @@ var ErrKeyword = errors.New("a keyword of it is not known, and not repeated here
 // shown are the keywords whose values may be shown. hidden are the other known keywords. service is not
 // known, because it names a file with the host to which the password is sent.
 var (
-	shown  = []string{"host", "port", "user", "dbname", "sslmode", "sslrootcert", "sslcert", "sslkey", "passfile"}
+	shown = []string{"host", "port", "user", "dbname", "sslmode", "sslrootcert", "sslcert", "sslkey",
+		"passfile"}
 	hidden = []string{"password", "sslpassword", "sslcertmode", "sslsni", "sslnegotiation", "connect_timeout",
 		"application_name", "target_session_attrs", "channel_binding", "require_auth", "options", "search_path",
 		"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "timezone",
@@ -325,8 +326,8 @@ func (d DSN) Config() (*pgxpool.Config, error) {
 	case err == nil:
 		return config, nil
 	case d.values["sslcert"] != "" || d.values["sslkey"] != "":
-		return nil, errors.New("its sslcert and sslkey cannot be used: expected a certificate and its key in PEM form, " +
-			"both or neither, and sslpassword if the key is encrypted")
+		return nil, errors.New("its sslcert and sslkey cannot be used: expected a certificate and its key in PEM " +
+			"form, both or neither, and sslpassword if the key is encrypted")
 	}
 	return nil, ErrUnclear // err may hold the string
 }

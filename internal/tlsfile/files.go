@@ -37,8 +37,8 @@ func (f Files) Config() (*tls.Config, error) {
 	return c.Config(), nil
 }
 
-// Open reads the files, and has them read again whenever a connection is made. rotated hears of changes and of
-// unusable files. It may be nil. A *FileError says which file is unusable now.
+// Open reads the files, and has them read again whenever a connection is made. rotated, if set, learns of
+// changes and of unusable files. A *FileError says which file is unusable now.
 func (f Files) Open(rotated *rotation.Set) (*Client, error) {
 	switch {
 	case f.CertFile != "" && f.KeyFile == "":
