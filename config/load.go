@@ -31,14 +31,16 @@ type Input struct {
 	Set     []string // key=value, from flags; it wins over the others
 }
 
-// Load reads all layers and checks them. Every error is an *InvalidError.
+// Load reads all layers and checks them. A configuration that cannot be used is an *InvalidError.
 func Load(in Input) (*Config, error) {
 	l := newLoader()
 	loadFile(in.File, l)
 	loadEnvironment(in.Environ, l)
 	loadFlags(in.Set, l)
-	l.complete()
-	c := l.decode()
+	c, err := l.decode()
+	if err != nil { // a type of Config that parse does not know
+		return nil, err
+	}
 	c.proxies = proxiesOf(in.Environ)
 	checkRules(c, l)
 	if len(l.found) == 0 {

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -123,36 +121,39 @@ func (l *loader) complete() {
 	paces := map[string][2]string{Postgres: {"1s", "2m"}, REST: {"30s", "5m"}}
 	for _, d := range schemas.Declared() {
 		path := "resources." + d.Name + "."
-		source := cmp.Or(l.of(path+"source").Text, Postgres)
-		switch {
-		case d.Table == "" && l.of(path+"source").Text == "":
-			source = REST
-			l.lay(map[string]any{path + "source": setting{Text: REST, From: fromDefault}})
-		case d.Table != "" && source == Postgres && l.of(keyDSN).Text == "":
-			source = REST
-			l.lay(map[string]any{path + "source": setting{Text: REST, From: "because postgres.dsn is empty"}})
-		case l.of(path+"source").Text == "":
-			l.lay(map[string]any{path + "source": setting{Text: Postgres, From: fromDefault}})
+		set := func(key, text, from string) { l.lay(map[string]any{path + key: setting{Text: text, From: from}}) }
+		switch source := l.of(path + "source").Text; {
+		case d.Table == "" && source == "":
+			set("source", REST, fromDefault)
+		case d.Table != "" && source != REST && l.of(keyDSN).Text == "":
+			set("source", REST, "because postgres.dsn is empty")
+		case source == "":
+			set("source", Postgres, fromDefault)
 		}
 		for i, key := range []string{"interval", "overlap"} {
 			if l.of(path+key).Text == "" {
-				l.lay(map[string]any{path + key: setting{Text: paces[source][i], From: fromDefault}})
+				set(key, paces[l.of(path+"source").Text][i], fromDefault)
 			}
 		}
 	}
 }
 
 // decode turns the texts into a Config. A value of the wrong type is a mistake, and its default replaces it,
-// so that the rules can check all other values. (mapstructure drops a whole resource for one field.)
-func (l *loader) decode() *Config {
-	c, err := l.unmarshal()
-	if err != nil {
-		l.typeMistakes(err)
-		for key := range l.broken {
+// so that the rules can check all other values.
+func (l *loader) decode() (*Config, error) {
+	l.complete()
+	for key, leaf := range l.leaves {
+		if _, err := parse(nil, leaf.Type, l.of(key)); err != nil {
+			l.mistake(key, err.Error())
 			l.lay(l.defaults(key))
 		}
-		l.complete()
-		c, _ = l.unmarshal()
+	}
+	l.complete()
+	c := &Config{}
+	err := l.koanf.UnmarshalWithConf("", c, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
+		Result: c, TagName: "koanf", DecodeHook: mapstructure.DecodeHookFuncType(parse)}})
+	if err != nil {
+		return nil, err
 	}
 	c.Store.BaseURL = strings.TrimRight(c.Store.BaseURL, "/")
 	text, err := readDSN(l.of(keyDSN).Text)
@@ -160,30 +161,7 @@ func (l *loader) decode() *Config {
 		l.mistake(keyDSN, err.Error())
 	}
 	c.Postgres.DSN = rotation.Literal(text)
-	return c
-}
-
-func (l *loader) unmarshal() (*Config, error) {
-	c := &Config{}
-	err := l.koanf.UnmarshalWithConf("", c, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
-		Result: c, TagName: "koanf", DecodeHook: mapstructure.DecodeHookFuncType(parse)}})
-	return c, err
-}
-
-// typeMistakes finds the keys in the tree of errors that mapstructure returns.
-func (l *loader) typeMistakes(err error) {
-	switch e := err.(type) { //nolint:errorlint // this walks the tree itself, one step at a time
-	case interface{ Unwrap() []error }:
-		for _, inner := range e.Unwrap() {
-			l.typeMistakes(inner)
-		}
-	case *mapstructure.DecodeError:
-		l.mistake(strings.NewReplacer("[", ".", "]", "").Replace(e.Name()), e.Unwrap().Error())
-	default:
-		if inner := errors.Unwrap(err); inner != nil {
-			l.typeMistakes(inner)
-		}
-	}
+	return c, nil
 }
 
 // mistake adds a mistake for the value of a known key.

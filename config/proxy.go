@@ -48,26 +48,22 @@ func proxyLogin(address string) *url.Userinfo {
 // maskURL returns text without the user, the password, the query and the fragment of a URL. A / in a password
 // moves the borders of the URL, so a URL with an @ after the host is masked as a whole.
 func maskURL(text string) string {
-	scheme, rest, ok := strings.Cut(text, "://")
-	if !ok {
-		if at := strings.LastIndex(text, "@"); at >= 0 && strings.Contains(text[:at], ":") {
+	scheme, rest, isURL := strings.Cut(text, "://")
+	if !isURL {
+		if who, _, login := strings.Cut(text, "@"); login && strings.Contains(who, ":") {
 			return rotation.Mask // user:password@host, without its scheme
 		}
 		return text
 	}
-	where := rest
-	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
-		where = rest[:i]
-	}
-	path := rest[len(where):]
-	if strings.Count(where, "@") > 1 || strings.Contains(path, "@") {
+	who, where, login := strings.Cut(rest, "@")
+	switch {
+	case login && (strings.ContainsAny(who, "/?#") || strings.Contains(where, "@")):
 		return rotation.Mask
+	case login:
+		rest = rotation.Mask + "@" + where
 	}
-	if _, host, found := strings.Cut(where, "@"); found {
-		where = rotation.Mask + "@" + host
+	if i := strings.IndexAny(rest, "?#"); i >= 0 {
+		rest = rest[:i+1] + rotation.Mask
 	}
-	if i := strings.IndexAny(path, "?#"); i >= 0 {
-		path = path[:i+1] + rotation.Mask
-	}
-	return scheme + "://" + where + path
+	return scheme + "://" + rest
 }

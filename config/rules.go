@@ -152,28 +152,27 @@ var fixedSettings = map[string]string{
 	"max.compaction.lag.ms":               "kafka.erase_within sets it",
 }
 
+// checkSASL checks that each mechanism has its settings, and no others, because they would do nothing.
 func checkSASL(s SASL, l *loader) {
-	password := s.Username != "" || s.Password.IsSet()
-	token := s.TokenURL != "" || s.ClientID != "" || s.ClientSecret.IsSet() || len(s.Scopes) > 0
-	switch s.Mechanism {
-	case "":
-		l.require("kafka.sasl.mechanism", !password && !token, "another key of kafka.sasl is set: expected PLAIN, "+
-			"SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER")
-	case OAuthBearer:
-		l.require("kafka.sasl.mechanism", !password,
-			"OAUTHBEARER takes no username and password: expected neither")
-		l.require("kafka.sasl.token_url", isHTTP(s.TokenURL),
-			"expected the https URL of a token endpoint, without credentials and query")
-		l.require("kafka.sasl.client_id", s.ClientID != "",
-			"the mechanism is OAUTHBEARER: expected the client's id")
-		l.require("kafka.sasl.client_secret", s.ClientSecret.IsSet(),
-			"the mechanism is OAUTHBEARER: expected the client's secret")
-	default:
-		l.require("kafka.sasl.mechanism", !token,
-			"token_url, client_id, client_secret or scopes is set: expected OAUTHBEARER, or none of them")
-		l.require("kafka.sasl.username", s.Username != "", "a mechanism is set: expected the user's name")
-		l.require("kafka.sasl.password", s.Password.IsSet(), "a mechanism is set: expected the user's password")
+	token := s.Mechanism == OAuthBearer
+	login := s.Mechanism != "" && !token
+	for _, one := range []struct {
+		key         string
+		set, wanted bool
+		with        string
+	}{
+		{"username", s.Username != "", login, "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"},
+		{"password", s.Password.IsSet(), login, "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"},
+		{"token_url", s.TokenURL != "", token, OAuthBearer},
+		{"client_id", s.ClientID != "", token, OAuthBearer},
+		{"client_secret", s.ClientSecret.IsSet(), token, OAuthBearer},
+		{"scopes", len(s.Scopes) > 0, token && len(s.Scopes) > 0, OAuthBearer},
+	} {
+		l.require("kafka.sasl."+one.key, one.set == one.wanted, "expected a value if kafka.sasl.mechanism is "+one.with+
+			", else none")
 	}
+	l.require("kafka.sasl.token_url", !token || isHTTP(s.TokenURL),
+		"expected the https URL of a token endpoint, without credentials and query")
 	checkTLS("kafka.sasl.token_tls", s.TokenTLS, strings.HasPrefix(s.TokenURL, "https:"),
 		"an https URL in kafka.sasl.token_url", l)
 }

@@ -106,12 +106,7 @@ func Parse(text string) (DSN, error) {
 }
 
 func (d *DSN) readURL(text string) bool {
-	scheme := urlScheme.FindString(text)
-	text = text[len(scheme):]
-	where, what := text[:strings.IndexAny(text+"/", "/?")], text[strings.IndexAny(text+"/", "/?"):]
-	at := strings.LastIndex(where, "@") + 1
-	who, place := where[:at], where[at:]
-	u, err := url.Parse(scheme + who + "host" + what) // url does not know lists of hosts
+	u, err := url.Parse(text)
 	// An @ behind the host is the end of a password that holds a / or a ?.
 	if err != nil || strings.Contains(text, "#") || strings.Contains(u.EscapedPath()+u.RawQuery, "@") {
 		return false
@@ -121,7 +116,7 @@ func (d *DSN) readURL(text string) bool {
 		return false
 	}
 	var hosts, ports []string
-	for host := range strings.SplitSeq(place, ",") {
+	for host := range strings.SplitSeq(u.Host, ",") {
 		port := ""
 		if i := strings.LastIndex(host, ":"); i > strings.LastIndex(host, "]") {
 			host, port = host[:i], host[i+1:]
@@ -134,12 +129,9 @@ func (d *DSN) readURL(text string) bool {
 	d.values["host"], d.values["port"] = strings.Join(hosts, ","), strings.Join(ports, ",")
 	d.values["user"], d.values["dbname"] = u.User.Username(), strings.TrimPrefix(u.Path, "/")
 	d.values["password"], _ = u.User.Password()
-	if name, _, secret := strings.Cut(who, ":"); secret {
-		who = name + ":" + rotation.Mask + "@"
-	}
 	for key, values := range query {
 		if !slices.Contains(shown, key) {
-			what = u.EscapedPath() + "?" + rotation.Mask
+			u.RawQuery = rotation.Mask
 		}
 		switch {
 		case len(values) > 1:
@@ -149,7 +141,7 @@ func (d *DSN) readURL(text string) bool {
 		}
 		d.values[key] = values[0]
 	}
-	d.shown = scheme + who + place + what
+	d.shown = strings.Replace(u.Redacted(), ":xxxxx@", ":"+rotation.Mask+"@", 1)
 	return true
 }
 
@@ -232,9 +224,7 @@ func (d DSN) WithPassword(password string) DSN {
 func (d DSN) SamePlace(other DSN) bool {
 	place := func(d DSN) string {
 		values := maps.Clone(d.values)
-		maps.DeleteFunc(values, func(key, _ string) bool {
-			return key == "user" || key == "password" || key == "sslpassword"
-		})
+		values["user"], values["password"], values["sslpassword"] = "", "", ""
 		return write(values)
 	}
 	return place(d) == place(other)

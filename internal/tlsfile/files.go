@@ -113,11 +113,9 @@ func Certificates(text []byte) ([]*x509.Certificate, error) {
 		}
 		all = append(all, one)
 	}
-	switch {
-	case begun == 0:
-		return nil, errors.New("expected certificates in PEM form, found none")
-	case len(all) < begun:
-		return nil, fmt.Errorf("%d certificates begin in it, and %d are whole: is it cut off?", begun, len(all))
+	if begun == 0 || len(all) < begun {
+		return nil, fmt.Errorf("%d certificates begin in it, and %d are whole: expected them in PEM form",
+			begun, len(all))
 	}
 	return all, nil
 }
