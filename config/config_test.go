@@ -488,18 +488,17 @@ func TestACredentialGoesToAServerThatIsNotVerifiedOnlyWhereThatIsAnException(t *
 	}
 }
 
-func TestAURLIsShownWithoutWhoLogsInAndWithoutItsQuery(t *testing.T) {
-	for text, shown := range map[string]string{
-		"http://127.0.0.1:8090/v1": "http://127.0.0.1:8090/v1", "me@example.org": "me@example.org",
-		"http://u:geheim@x/v1": "http://******@x/v1", "http://geheim@x/v1": "http://******@x/v1",
-		"http://u:1/geheim@x/v1": rotation.Mask, "http://u:1?geheim@x/v1": rotation.Mask,
-		"http://u:1#geheim@x/v1": rotation.Mask,
-		"http://u:ge@heim@x/v1":  rotation.Mask, "https://x/v1?key=geheim": "https://x/v1?******",
-		"u:geheim@b:9092":     rotation.Mask,
-		"https://x/v1#geheim": "https://x/v1#******",
-	} {
-		if got := maskURL(text); got != shown {
-			t.Errorf("%q is shown as %q, expected %q", text, got, shown)
+func TestAURLWithALoginOrAQueryIsNotShown(t *testing.T) {
+	for _, text := range []string{"http://127.0.0.1:8090/v1", "me@example.org", "", "store."} {
+		if got := maskURL(text); got != text {
+			t.Errorf("%q is shown as %q", text, got)
+		}
+	}
+	for _, text := range []string{"http://u:geheim@x/v1", "http://geheim@x/v1", "http://u:1/geheim@x/v1",
+		"http://u:1?geheim@x/v1", "http://u:1#geheim@x/v1", "http://u:ge@heim@x/v1", "https://x/v1?key=geheim",
+		"u:geheim@b:9092", "https://x/v1#geheim"} {
+		if got := maskURL(text); got != rotation.Mask {
+			t.Errorf("%q is shown as %q", text, got)
 		}
 	}
 }

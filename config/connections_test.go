@@ -39,16 +39,16 @@ func TestTheLoginOfAProxyIsMaskedAndHidden(t *testing.T) {
 	for value, shown := range map[string]string{
 		"http://proxy.example:3128":                          "http://proxy.example:3128",
 		"proxy.example:3128":                                 "proxy.example:3128",
-		"http://me:" + password + "@proxy.example:3128":      "http://******@proxy.example:3128",
+		"http://me:" + password + "@proxy.example:3128":      "******",
 		"me:" + password + "@proxy.example:3128":             "******",
-		"socks5://me:" + password + "@proxy.example/":        "socks5://******@proxy.example/",
+		"socks5://me:" + password + "@proxy.example/":        "******",
 		"http://me:1/" + password + "@proxy.example:3128":    "******",
 		"http://me:1#" + password + "@proxy.example:3128":    "******",
 		"http://me:x/" + password + "@proxy.example:3128":    "******",
 		"http://me:x@" + password + "@proxy.example:3128":    "******",
 		"http://me:x@1/" + password + "@proxy.example:3128":  "******",
-		"http://me:%zz" + password + "@proxy.example:3128":   "http://******@proxy.example:3128",
-		"http://me@proxy.example:3128/?token=" + password:    "http://******@proxy.example:3128/?******",
+		"http://me:%zz" + password + "@proxy.example:3128":   "******",
+		"http://me@proxy.example:3128/?token=" + password:    "******",
 		"http://" + password + "@proxy.example:3128/a@proxy": "******",
 	} {
 		c := load(t, Input{Environ: []string{"HTTPS_PROXY=" + value, "no_proxy="}})

@@ -2,7 +2,6 @@ package config
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/agnivade/levenshtein"
 )
@@ -14,19 +13,13 @@ func nearest(unknown string, known []string) string {
 	})
 }
 
-// NearMiss returns the known name that an unknown one was probably meant to be, or "". It is at most two
-// edits away (and not all of the name), or contains the unknown one.
+// NearMiss returns the known name that an unknown one was probably meant to be: it is at most two edits away,
+// and not all of the name. Without one it returns "".
 func NearMiss(unknown string, known []string) string {
-	if len(known) == 0 {
-		return ""
-	}
-	closest := nearest(unknown, known)
-	if edits := levenshtein.ComputeDistance(unknown, closest); edits <= 2 && edits < len(unknown) {
-		return closest
-	}
-	for _, name := range known {
-		if len(unknown) > 2 && strings.Contains(name, unknown) {
-			return name
+	if len(known) > 0 {
+		closest := nearest(unknown, known)
+		if edits := levenshtein.ComputeDistance(unknown, closest); edits <= 2 && edits < len(unknown) {
+			return closest
 		}
 	}
 	return ""

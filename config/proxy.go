@@ -45,25 +45,12 @@ func proxyLogin(address string) *url.Userinfo {
 	return u.User
 }
 
-// maskURL returns text without the user, the password, the query and the fragment of a URL. A / in a password
-// moves the borders of the URL, so a URL with an @ after the host is masked as a whole.
+// maskURL hides the text of a URL that has a login, a query or a fragment. A / or a ? in a password moves the
+// borders of a URL, so nothing of it is shown.
 func maskURL(text string) string {
-	scheme, rest, isURL := strings.Cut(text, "://")
-	if !isURL {
-		if who, _, login := strings.Cut(text, "@"); login && strings.Contains(who, ":") {
-			return rotation.Mask // user:password@host, without its scheme
-		}
-		return text
-	}
-	who, where, login := strings.Cut(rest, "@")
-	switch {
-	case login && (strings.ContainsAny(who, "/?#") || strings.Contains(where, "@")):
+	who, _, login := strings.Cut(text, "@")
+	if login && strings.Contains(who, ":") || strings.Contains(text, "://") && strings.ContainsAny(text, "?#") {
 		return rotation.Mask
-	case login:
-		rest = rotation.Mask + "@" + where
 	}
-	if i := strings.IndexAny(rest, "?#"); i >= 0 {
-		rest = rest[:i+1] + rotation.Mask
-	}
-	return scheme + "://" + rest
+	return text
 }
