@@ -63,43 +63,43 @@ type Store struct {
 	BaseURL string `koanf:"base_url" default:"http://127.0.0.1:8090/v1"`
 	// APIKey is empty if storestream fetches one from the service.
 	APIKey               rotation.Secret `koanf:"api_key"`
-	MaxRequestsPerSecond float64         `koanf:"max_requests_per_second" default:"10"`
-	RequestTimeout       time.Duration   `koanf:"request_timeout" default:"30s"`
+	MaxRequestsPerSecond float64         `koanf:"max_requests_per_second" default:"10" least:"0.01"`
+	RequestTimeout       time.Duration   `koanf:"request_timeout" default:"30s" least:"100ms"`
 	Dialect              Dialect         `koanf:"dialect"`
 	TLS                  TLS             `koanf:"tls"`
 }
 
 // Dialect answers what the service's document leaves open. Auto leaves it to the service's answers.
 type Dialect struct {
-	Days      string `koanf:"days" default:"auto"`
-	UpdatedTo string `koanf:"updated_to" default:"auto"`
-	CreatedTo string `koanf:"created_to" default:"auto"`
-	Count     string `koanf:"count" default:"auto"`
+	Days      string `koanf:"days" default:"auto" one:"auto|utc|other"`
+	UpdatedTo string `koanf:"updated_to" default:"auto" one:"auto|whole|midnight"`
+	CreatedTo string `koanf:"created_to" default:"auto" one:"auto|whole|midnight"`
+	Count     string `koanf:"count" default:"auto" one:"auto|estimate|ignore"`
 }
 
 // PostgreSQL is the database behind the transaction pooler.
 type PostgreSQL struct {
-	DSN            rotation.Secret `koanf:"dsn"` // empty means that there is no database
-	MaxConnections int             `koanf:"max_connections" default:"4"`
+	DSN rotation.Secret `koanf:"dsn"` // empty means that there is no database
 }
 
 // Kafka is the broker that topics are written to.
 type Kafka struct {
-	Brokers           []string `koanf:"brokers" default:"127.0.0.1:9092"` // host:port
-	TopicPrefix       string   `koanf:"topic_prefix" default:"store."`
-	Partitions        int32    `koanf:"partitions" default:"6"`
-	ReplicationFactor int16    `koanf:"replication_factor" default:"-1"` // -1 means the broker's default
-	Group             string   `koanf:"group" default:"storestream"`
+	Brokers     []string `koanf:"brokers" default:"127.0.0.1:9092"` // host:port
+	TopicPrefix string   `koanf:"topic_prefix" default:"store."`
+	Partitions  int32    `koanf:"partitions" default:"6" least:"1"`
+	// ReplicationFactor is -1 for the broker's default.
+	ReplicationFactor int16  `koanf:"replication_factor" default:"-1" least:"1" or:"-1"`
+	Group             string `koanf:"group" default:"storestream"`
 	// TransactionTimeout is how long the brokers let a transaction stay open. SessionTimeout is how long the
 	// group waits for an instance that does not respond.
-	TransactionTimeout time.Duration `koanf:"transaction_timeout" default:"1m"`
-	SessionTimeout     time.Duration `koanf:"session_timeout" default:"6s"`
+	TransactionTimeout time.Duration `koanf:"transaction_timeout" default:"1m" least:"10s" most:"15m"`
+	SessionTimeout     time.Duration `koanf:"session_timeout" default:"6s" least:"1s" most:"5m"`
 	// EraseWithin limits how long the topics that we create keep deleted and replaced records. Zero means the
 	// broker's default, which has no limit.
-	EraseWithin time.Duration `koanf:"erase_within" default:"168h"`
+	EraseWithin time.Duration `koanf:"erase_within" default:"168h" least:"1h" or:"0s"`
 	// TopicSettings are settings of the topics that we create, as name=value. They replace our own.
 	TopicSettings []string `koanf:"topic_settings"`
-	Compression   string   `koanf:"compression" default:"snappy"`
+	Compression   string   `koanf:"compression" default:"snappy" one:"none|gzip|snappy|lz4|zstd"`
 	TLS           KafkaTLS `koanf:"tls"`
 	SASL          SASL     `koanf:"sasl"`
 }
@@ -127,7 +127,7 @@ func (t TLS) Files(section string) tlsfile.Files {
 // SASL is how storestream logs on to the brokers.
 type SASL struct {
 	// Mechanism is PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. Empty means no SASL.
-	Mechanism string          `koanf:"mechanism"`
+	Mechanism string          `koanf:"mechanism" one:"|PLAIN|SCRAM-SHA-256|SCRAM-SHA-512|OAUTHBEARER"`
 	Username  string          `koanf:"username"`
 	Password  rotation.Secret `koanf:"password"`
 	// The endpoint that issues tokens for client credentials. Only OAUTHBEARER uses it, in place of a name and
@@ -154,29 +154,33 @@ type Schemas struct {
 	Dir string `koanf:"dir"` // its schemas replace built-in ones of the same name
 }
 
-// Resource configures the polls of one resource. Its other defaults are in paces.
+// Resource configures the polls of one resource. See complete for its other defaults.
 type Resource struct {
 	Enabled bool `koanf:"enabled" default:"true"`
 	// Source is the source in use. It is always REST if postgres.dsn is empty.
 	Source   string        `koanf:"source"`
-	Interval time.Duration `koanf:"interval"`
-	Overlap  time.Duration `koanf:"overlap"`
+	Interval time.Duration `koanf:"interval" least:"100ms"`
+	Overlap  time.Duration `koanf:"overlap" least:"0s"`
 	Start    time.Time     `koanf:"start"` // a UTC day; zero means the earliest row
 }
 
 // Poll has the settings that the polls of all resources share.
 type Poll struct {
 	// Memory limits the record of lately published rows of one resource. A row takes 24 bytes.
-	Memory Size `koanf:"memory" default:"128MiB"`
+	Memory Size `koanf:"memory" default:"128MiB" least:"1MiB" most:"1024GiB"`
 }
 
 // Sweep is the scheduled comparison of topic and source.
 type Sweep struct {
-	Interval time.Duration `koanf:"interval" default:"24h"` // 0 means only on request
-	Deletes  string        `koanf:"deletes" default:"tombstone"`
+	Interval time.Duration `koanf:"interval" default:"24h" least:"1m" or:"0s"` // 0 means only on request
+	Deletes  string        `koanf:"deletes" default:"tombstone" one:"report|tombstone"`
 	// Memory limits one comparison by a sweep or by `verify`. One runs at a time.
-	Memory Size `koanf:"memory" default:"128MiB"`
+	Memory Size `koanf:"memory" default:"128MiB" least:"16MiB" most:"1024GiB"`
 }
+
+// Policies are the policies of fields by "resource.field". In YAML they are a mapping, everywhere else
+// resource.field=policy between commas.
+type Policies map[string]schemas.Policy
 
 // Privacy lists the fields to change before any other part of storestream sees them.
 type Privacy struct {
@@ -187,7 +191,7 @@ type Privacy struct {
 // DeadLetters configures the content of the dead-letter topic.
 type DeadLetters struct {
 	// Rows selects how a letter shows personal fields whose policy is clear.
-	Rows string `koanf:"rows" default:"masked"`
+	Rows string `koanf:"rows" default:"masked" one:"masked|full"`
 }
 
 // FieldPrivacy is the argument of schemas.Set.Protect.
@@ -229,8 +233,8 @@ func (h HTTP) inClear() bool {
 
 // Log configures the log.
 type Log struct {
-	Level  string `koanf:"level" default:"info"`  // debug, info, warn, error
-	Format string `koanf:"format" default:"json"` // json, console
+	Level  string `koanf:"level" default:"info" one:"debug|info|warn|error"`
+	Format string `koanf:"format" default:"json" one:"json|console"`
 }
 
 // Enabled returns the names of the resources to poll, in the order of their declaration.

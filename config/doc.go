@@ -5,7 +5,7 @@
 //	    |          |              |              |
 //	    +----------+------+-------+--------------+
 //	                      v
-//	      values: the text of every key, and where it was given
+//	      loader: the text of every key, and where it was given
 //	                      |  complete: defaults that depend on other keys
 //	                      |  decode: texts become a Config
 //	                      |  rules
@@ -17,6 +17,6 @@
 // ever shown.
 //
 // The keys are the koanf tags of Config: the known keys, the names of the environment's variables and what
-// `config show` prints are all derived from them. To add a key, add its field with its default, its rule if
-// it has one, and its line in example.yaml.
+// `config show` prints are all derived from them. To add a key, add its field with its default and the tags of
+// its rule (checkTags), or its rule in rules.go, and its line in example.yaml.
 package config

@@ -4,11 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
-	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -16,179 +15,97 @@ import (
 	"github.com/storestream/storestream/internal/rotation"
 )
 
-// loadFile lays a YAML file over v. It goes over YAML's nodes, because they know their lines and their text
-// as it was written. A key without a value (null) is not set.
-func loadFile(path string, v *values, m *mistakes) {
+// node is a value of a YAML file: a text as it was written, a list or a section. The zero node is null.
+type node struct {
+	line     int
+	text     string
+	list     []node
+	section  map[string]node
+	composed bool // it is a list or a section
+}
+
+// UnmarshalYAML implements yaml.Unmarshaler. Aliases and merges are resolved by the library.
+func (n *node) UnmarshalYAML(y *yaml.Node) error {
+	n.line, n.text, n.composed = y.Line, y.Value, y.Kind != yaml.ScalarNode
+	switch y.Kind {
+	case yaml.SequenceNode:
+		return y.Decode(&n.list)
+	case yaml.MappingNode:
+		n.section = map[string]node{}
+		return y.Decode(&n.section)
+	}
+	return nil
+}
+
+// loadFile lays a YAML file over l. A key without a value (null) is not set.
+func loadFile(path string, l *loader) {
 	if path == "" || path == os.DevNull {
 		return
 	}
 	text, err := rotation.ReadOnce(path)
 	if err != nil {
-		m.add(Mistake{Key: path, Rule: fmt.Sprintf("the configuration file cannot be read: %v; expected one "+
-			"that the user of this process may read", err)})
+		l.found = append(l.found, Mistake{Key: path, Rule: "the configuration file cannot be read: " + err.Error()})
 		return
 	}
-	dec := yaml.NewDecoder(strings.NewReader(text))
-	var doc, second yaml.Node
-	if err := dec.Decode(&doc); err != nil {
-		if !errors.Is(err, io.EOF) { // an empty file sets nothing
-			m.add(Mistake{Key: path, Rule: "not YAML: " + yamlReason(err, text)})
+	var root node
+	if err := readYAML(text, &root); err != nil {
+		l.found = append(l.found, Mistake{Key: path, Rule: "not YAML: " + err.Error()})
+		return
+	}
+	layer := map[string]any{}
+	root.flatten(filepath.Base(path), "", l, layer)
+	l.lay(layer)
+}
+
+// readYAML reads the one document in text.
+func readYAML(text string, root *node) error {
+	decoder := yaml.NewDecoder(strings.NewReader(text))
+	var document yaml.Node
+	err := decoder.Decode(&document)
+	if errors.Is(err, io.EOF) {
+		return nil // an empty file sets nothing
+	}
+	if err == nil && !errors.Is(decoder.Decode(&yaml.Node{}), io.EOF) {
+		err = errors.New("expected one YAML document, found more")
+	}
+	if err == nil {
+		err = document.Decode(new(any)) // which finds an anchor that contains itself
+	}
+	if err == nil {
+		err = document.Decode(root)
+	}
+	if err != nil && strings.ContainsAny(err.Error(), "`'") { // the library quotes values, and names of anchors
+		err = errors.New("a value or an anchor cannot be read: put values that begin with * or ! in quotes")
+	}
+	return err
+}
+
+// flatten adds the settings in n, whose key is path, to layer.
+func (n node) flatten(file, path string, l *loader, layer map[string]any) {
+	s := setting{Text: n.text, From: fmt.Sprintf("%s:%d", file, n.line), List: n.composed}
+	_, isLeaf := l.leaves[path]
+	if n.section != nil && !isLeaf {
+		for name, child := range n.section {
+			child.flatten(file, join(path, name), l, layer)
 		}
 		return
 	}
-	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
-		m.add(Mistake{Key: path, Rule: "expected one YAML document, found more"})
-		return
-	}
-	f := &yamlFile{name: filepath.Base(path), known: v.known, mistakes: m, given: layer{}}
-	f.section("", doc.Content[0])
-	v.lay(f.given)
-}
-
-// yamlReason is why a text is not YAML. The name of an alias may be a secret that begins with a *.
-func yamlReason(err error, text string) string {
-	reason := strings.TrimPrefix(err.Error(), "yaml: ")
-	if strings.Contains(reason, "anchor") {
-		return "a value begins with a *, which makes it the name of an anchor that is not there: put it in quotes"
-	}
-	at := yamlLine.FindStringSubmatch(reason)
-	if at == nil {
-		return reason
-	}
-	n, _ := strconv.Atoi(at[1]) // it is digits
-	lines := strings.Split(text, "\n")
-	for _, line := range []int{n, n + 1} { // some errors name the line before
-		if line <= len(lines) && indentedByTab.MatchString(lines[line-1]) {
-			return fmt.Sprintf("line %d: a tab at its beginning: expected spaces there", line)
-		}
-	}
-	if strings.Contains(reason, "cannot start any token") {
-		return at[0] + "a value begins with @ or `, which YAML keeps for itself: put it in quotes"
-	}
-	return reason
-}
-
-var (
-	yamlLine      = regexp.MustCompile(`^line ([0-9]+): `)
-	indentedByTab = regexp.MustCompile(`^ *\t`)
-)
-
-// yamlFile collects what a file sets.
-type yamlFile struct {
-	name     string
-	known    *keys
-	mistakes *mistakes
-	given    layer
-}
-
-func (f *yamlFile) at(n *yaml.Node) string { return fmt.Sprintf("%s:%d", f.name, n.Line) }
-
-func (f *yamlFile) mistake(key string, n *yaml.Node, rule string) {
-	f.mistakes.add(Mistake{Key: key, From: f.at(n), Rule: rule})
-}
-
-// section goes over a mapping whose key is path ("" for the whole file).
-func (f *yamlFile) section(path string, n *yaml.Node) {
-	n = target(n)
-	switch {
-	case n.ShortTag() == "!!null":
-		return
-	case n.Kind != yaml.MappingNode:
-		what := path
-		if what == "" {
-			what = f.name
-		}
-		f.mistake(what, n, "expected a section with the keys "+f.known.inSection(path))
-		return
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 { // first: a key of the mapping itself wins over a merged one
-		if n.Content[i].ShortTag() == "!!merge" {
-			f.section(path, n.Content[i+1])
-		}
-	}
-	lines := map[string]int{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		name, value := n.Content[i], n.Content[i+1]
-		if name.ShortTag() == "!!merge" {
-			continue
-		}
-		if first, twice := lines[name.Value]; twice {
-			f.mistake(join(path, name.Value), name, fmt.Sprintf("set twice, first in line %d", first))
-			continue
-		}
-		lines[name.Value] = name.Line
-		f.key(join(path, name.Value), name, value)
-	}
-}
-
-func (f *yamlFile) key(key string, name, value *yaml.Node) {
-	if f.known.sections[key] {
-		f.section(key, value)
-		return
-	}
-	if !f.known.has(key) {
-		f.mistakes.unknown(key, f.at(name))
-		return
-	}
-	value = target(value)
-	if value.ShortTag() == "!!null" {
-		return
-	}
-	text, err := textOf(value, f.known.leaves[key].typ)
-	if err != nil {
-		f.mistake(key, value, err.Error())
-		return
-	}
-	f.given[key] = setting{text, f.at(value)}
-}
-
-// textOf is a value as it was written; of a key that takes several the elements between commas. Where a key
-// takes one, a list is a mistake, also one of one element: joined, a password would be another one.
-func textOf(n *yaml.Node, typ reflect.Type) (string, error) {
-	policies, list := typ == reflect.TypeFor[Policies](), typ == reflect.TypeFor[[]string]()
-	switch {
-	case n.Kind == yaml.ScalarNode:
-		return n.Value, nil
-	case n.Kind == yaml.MappingNode && policies:
-		return pairs(n)
-	case n.Kind == yaml.SequenceNode && (policies || list):
-		return elements(n)
-	case n.Kind == yaml.SequenceNode:
-		return "", errors.New("expected one value, found a list: a value that begins with [ or - takes quotes")
-	}
-	return "", errors.New("expected a value, found a section: a value that begins with { takes quotes")
-}
-
-// elements is a list's elements between commas.
-func elements(n *yaml.Node) (string, error) {
 	var parts []string
-	for _, element := range n.Content {
-		element = target(element)
-		if element.Kind != yaml.ScalarNode {
-			return "", errors.New("expected a list of plain values")
-		}
-		parts = append(parts, element.Value)
+	nested := false
+	for _, child := range n.list {
+		parts, nested = append(parts, child.text), nested || child.composed
 	}
-	return strings.Join(parts, ","), nil
-}
-
-// pairs is a mapping's name=value between commas.
-func pairs(n *yaml.Node) (string, error) {
-	var list []string
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		name, value := target(n.Content[i]), target(n.Content[i+1])
-		if name.Kind != yaml.ScalarNode || value.Kind != yaml.ScalarNode {
-			return "", errors.New("expected resource.field: policy, such as users.email: hash")
-		}
-		list = append(list, name.Value+"="+value.Value)
+	for _, name := range slices.Sorted(maps.Keys(n.section)) {
+		parts, nested = append(parts, name+"="+n.section[name].text), nested || n.section[name].composed
 	}
-	return strings.Join(list, ","), nil
-}
-
-// target follows an alias to the node it stands for.
-func target(n *yaml.Node) *yaml.Node {
-	if n.Kind == yaml.AliasNode {
-		return n.Alias
+	if n.composed {
+		s.Text = strings.Join(parts, ",")
 	}
-	return n
+	switch {
+	case n.line == 0 || !l.accepts(path, s):
+	case nested:
+		l.found = append(l.found, Mistake{Key: path, From: s.From, Rule: "expected plain values in it"})
+	default:
+		layer[path] = s
+	}
 }

@@ -1,5 +1,29 @@
 package config
 
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/knadh/koanf/providers/env/v2"
+
+	"github.com/storestream/storestream/internal/dsn"
+	"github.com/storestream/storestream/internal/rotation"
+)
+
+// envPrefix is the prefix of storestream's environment variables.
+const envPrefix = "STORESTREAM_"
+
+// FileVariable is the environment variable that names the configuration file. It is not a key. The command
+// line reads it in place of --config.
+const FileVariable = envPrefix + "CONFIG"
+
+// envName returns the variable that sets key.
+func envName(key string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "__"))
+}
+
 // Input has the origins of a configuration.
 type Input struct {
 	File    string   // path of a YAML file; may be empty
@@ -7,23 +31,78 @@ type Input struct {
 	Set     []string // key=value, from flags; it wins over the others
 }
 
-// Load reads all layers and checks them. Every error is an *InvalidError.
+// Load reads all layers and checks them. A configuration that cannot be used is an *InvalidError.
 func Load(in Input) (*Config, error) {
-	v := newValues()
-	m := &mistakes{values: v, broken: map[string]bool{}}
-	loadFile(in.File, v, m)
-	loadEnvironment(in.Environ, v, m)
-	loadFlags(in.Set, v, m)
-	complete(v)
-	c := decode(v, m)
+	l := newLoader()
+	loadFile(in.File, l)
+	loadEnvironment(in.Environ, l)
+	loadFlags(in.Set, l)
+	c, err := l.decode()
+	if err != nil { // a type of Config that parse does not know
+		return nil, err
+	}
 	c.proxies = proxiesOf(in.Environ)
-	checkRules(c, m)
-	if len(m.found) == 0 {
-		c.follow(m)
+	checkRules(c, l)
+	if len(l.found) == 0 {
+		c.follow(l)
 	}
-	if len(m.found) > 0 {
-		return nil, &InvalidError{Mistakes: m.inOrder()}
+	if len(l.found) > 0 { // unknown keys come first
+		slices.SortStableFunc(l.found, func(a, b Mistake) int {
+			return cmp.Or(cmp.Compare(slices.Index(l.names, a.Key), slices.Index(l.names, b.Key)),
+				cmp.Compare(a.Key, b.Key))
+		})
+		return nil, &InvalidError{Mistakes: l.found}
 	}
-	c.entries = v.entries()
+	c.entries = l.entries()
 	return c, nil
+}
+
+// kubernetesLink is what Kubernetes sets in every pod for a Service whose name begins with "storestream":
+// STORESTREAM_SERVICE_HOST, STORESTREAM_STATUS_PORT_8080_TCP_ADDR and the like. Taken for misspelled keys,
+// they would keep storestream from starting there.
+var kubernetesLink = regexp.MustCompile(`^STORESTREAM_(?:[A-Z0-9]+_)*(?:SERVICE_HOST|` +
+	`SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$`)
+
+// loadEnvironment lays the STORESTREAM_... variables over l.
+func loadEnvironment(environ []string, l *loader) {
+	take := func(name, value string) (string, any) {
+		key := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, envPrefix), "__", "."))
+		s := setting{Text: value, From: "environment " + name}
+		link := kubernetesLink.MatchString(name) && !strings.Contains(name, "__")
+		if name == FileVariable || link || !l.accepts(key, s) {
+			return "", nil
+		}
+		return key, s
+	}
+	_ = l.koanf.Load(env.Provider(".", env.Opt{Prefix: envPrefix, TransformFunc: take,
+		EnvironFunc: func() []string { return environ }}), nil) // reading a list cannot fail
+}
+
+// keyShape is the form of a key. A text of another form may be a value whose = was forgotten.
+var keyShape = regexp.MustCompile(`^[a-z][a-z_]*(\.[a-z][a-z_]*)*$`)
+
+// loadFlags lays the values of --set key=value over l. A secret is refused, because every user of the machine
+// can read command lines.
+func loadFlags(set []string, l *loader) {
+	layer := map[string]any{}
+	for _, assignment := range set {
+		key, value, ok := strings.Cut(assignment, "=")
+		s := setting{Text: value, From: "flag --set"}
+		switch key = strings.TrimSpace(key); {
+		case !ok, !keyShape.MatchString(key):
+			l.found = append(l.found, Mistake{Key: "--set", Rule: "expected key=value, as in log.level=debug"})
+		case l.accepts(key, s):
+			layer[key] = s
+		}
+	}
+	l.lay(layer)
+	for key := range layer {
+		secret := strings.Contains(l.shown(key), rotation.Mask)
+		if key == keyDSN {
+			d, _ := dsn.Parse(l.of(key).Text) // one that cannot be understood is a mistake of its own
+			secret = d.HasSecret()
+		}
+		l.require(key, !secret, "every user of this machine can read command lines: expected it in the "+
+			"environment ("+envName(key)+"), or in a file (file:/path, or in a DSN password=file:/path)")
+	}
 }

@@ -34,12 +34,12 @@ func TestPoliciesAreAMappingInYAMLAndAListElsewhere(t *testing.T) {
 func TestPoliciesThatCannotBeAreMistakesAllAtOnce(t *testing.T) {
 	for fields, says := range map[string][]string{
 		"{users.emial: drop, users.age: hash}": {"users.emial: no such field", "users.age: hash is for text",
-			"expected the key"},
-		"{users.email: hash}": {"a field of privacy.fields is to be hashed: expected the key",
+			"expected a secret"},
+		"{users.email: hash}": {"if a field of privacy.fields is to be hashed",
 			"openssl rand -hex 32"},
 		"users.email":              {"expected resource.field=policy between commas"},
-		"a.b=drop,a.b=mask":        {"a.b is there twice"},
-		"{users: {email: drop}}":   {"expected resource.field: policy, such as users.email: hash"},
+		"a.b=drop,a.b=mask":        {"each field once"},
+		"{users: {email: drop}}":   {"expected plain values in it"},
 		"{users.id: drop}":         {"users.id: storestream needs it"},
 		"{shipments.order_id: no}": {`shipments.order_id: policy "no": expected clear, mask, hash or drop`},
 	} {

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/storestream/storestream/internal/rotation"
 )
 
 // proxiesOf returns the values of the variables by which net/http finds a proxy, by name.
@@ -41,4 +43,14 @@ func proxyLogin(address string) *url.Userinfo {
 		return nil
 	}
 	return u.User
+}
+
+// maskURL hides the text of a URL that has a login, a query or a fragment. A / or a ? in a password moves the
+// borders of a URL, so nothing of it is shown.
+func maskURL(text string) string {
+	who, _, login := strings.Cut(text, "@")
+	if login && strings.Contains(who, ":") || strings.Contains(text, "://") && strings.ContainsAny(text, "?#") {
+		return rotation.Mask
+	}
+	return text
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"strings"
 	"unicode"
 
@@ -39,21 +40,21 @@ func checkSecret(key, secret string) error {
 	asItIs := key == "store.api_key" || key == "registry.token" || key == "http.token"
 	for _, r := range secret {
 		if unicode.IsControl(r) || r == '\ufeff' || asItIs && r > unicode.MaxASCII {
-			return ruleError("expected one line of text without control characters and byte order mark, and of " +
+			return errors.New("expected one line of text without control characters and byte order mark, and of " +
 				"ASCII characters if it is a key or a token")
 		}
 	}
 	if key == "http.token" && secret != "" && (len(secret) < 16 || strings.Contains(secret, " ")) {
-		return ruleError("expected 16 or more characters without spaces, such as openssl rand -hex 32 prints")
+		return errors.New("expected 16 or more characters without spaces, such as openssl rand -hex 32 prints")
 	}
 	return nil
 }
 
 // follow starts to read the secrets that are in files again and again.
-func (c *Config) follow(m *mistakes) {
-	c.rotation = &rotation.Set{Hidden: c.hidden(m.values)}
+func (c *Config) follow(l *loader) {
+	c.rotation = &rotation.Set{Hidden: c.hidden(l)}
 	for key, secret := range c.rotated() {
-		path, isFile := strings.CutPrefix(m.values.of(key).Text, secretFile)
+		path, isFile := strings.CutPrefix(l.of(key).Text, secretFile)
 		if !isFile {
 			continue
 		}
@@ -61,7 +62,7 @@ func (c *Config) follow(m *mistakes) {
 			return checkSecret(key, secret)
 		})
 		if err != nil { // it was valid a moment ago
-			m.value(key, err.Error())
+			l.mistake(key, err.Error())
 			continue
 		}
 		*secret = followed
@@ -71,19 +72,19 @@ func (c *Config) follow(m *mistakes) {
 	value, err := rotation.New(nil, keyDSN, func(texts []string) (string, error) {
 		hideDSN(c.rotation.Hidden, texts[0])
 		return texts[0], nil
-	}, func() (string, error) { return readDSN(m.values.of(keyDSN).Text) })
+	}, func() (string, error) { return readDSN(l.of(keyDSN).Text) })
 	switch {
 	case err != nil:
-		m.value(keyDSN, err.Error())
+		l.mistake(keyDSN, err.Error())
 	case c.Postgres.DSN.IsSet():
 		c.Postgres.DSN = rotation.FromValue(value)
 	}
 }
 
 // hidden returns the secrets in use. No output may show them.
-func (c *Config) hidden(v *values) *rotation.Hidden {
+func (c *Config) hidden(l *loader) *rotation.Hidden {
 	openly := []string{"storestream"}
-	for _, e := range v.entries() {
+	for _, e := range l.entries() {
 		openly = append(openly, e.Key, e.Value)
 	}
 	database, _ := dsn.Parse(c.Postgres.DSN.Get()) // it was parsed before; an empty one has no user

@@ -11,18 +11,12 @@ import (
 	"github.com/storestream/storestream/internal/loopback"
 )
 
-const (
-	keyAllowPlaintext  = "security.allow_plaintext"
-	keyAllowUnverified = "security.allow_unverified"
-)
-
-// connections are the names that these two settings take.
+// connections are the names that the settings of Security take.
 var connections = []string{"postgres", "kafka", "registry", "store"}
 
 // Security says what may be less safe than storestream wants it.
 type Security struct {
-	// AllowPlaintext names the connections over which a credential may travel unencrypted to other machines:
-	// postgres, kafka, registry, store.
+	// AllowPlaintext names the connections over which a credential may travel unencrypted to other machines.
 	AllowPlaintext []string `koanf:"allow_plaintext"`
 	// AllowUnverified names the connections over which a credential may go to a server on another machine
 	// whose identity is not verified.
@@ -34,45 +28,14 @@ type Exposed struct {
 	Connection string   // a name of security.allow_plaintext and security.allow_unverified
 	Key        string   // the setting that exposes it
 	Hosts      []string // other machines that may get the credential
-	risk, out  string   // the danger, and the remedy
+
+	encrypted bool // the server's identity is not verified
 }
-
-// exposed collects connections. It leaves out those that lead to no other machine.
-type exposed []Exposed
-
-func (all *exposed) add(connection, key string, hosts []string, risk, out string) {
-	if len(hosts) > 0 {
-		*all = append(*all, Exposed{connection, key, hosts, risk, out})
-	}
-}
-
-// verifyFull is the remedy for a DSN.
-const verifyFull = "expected sslmode=verify-full, which is the default, with sslrootcert=/path unless a " +
-	"public authority signed the server's certificate"
 
 // Plaintext returns the connections of c over which a credential may travel unencrypted to other machines. In
 // a configuration that Load has returned, the user has named all of them as exceptions.
 func (c *Config) Plaintext() []Exposed {
-	var all exposed
-	if d, err := dsn.Parse(c.Postgres.DSN.Get()); err == nil {
-		all.add("postgres", keyDSN, d.InClear(),
-			"sslmode="+d.Mode()+" may send the password and the rows unencrypted", verifyFull)
-	}
-	if s := c.Kafka.SASL; !c.Kafka.TLS.Enabled && s.sendsSecret() {
-		all.add("kafka", "kafka.tls.enabled", beyond(c.Kafka.Brokers...),
-			s.Mechanism+" sends its secret unencrypted", "expected true, or a kafka.sasl.mechanism of SCRAM")
-	}
-	if s := c.Kafka.SASL; s.Mechanism == OAuthBearer {
-		all.add("kafka", "kafka.sasl.token_url", hostOf(s.TokenURL, "http"),
-			"the client's secret is sent unencrypted", "expected https")
-	}
-	if r := c.Registry; r.hasLogin() {
-		all.add("registry", "registry.url", hostOf(r.URL, "http"), "the password or token is sent unencrypted",
-			"expected https")
-	}
-	all.add("store", "store.base_url", hostOf(c.Store.BaseURL, "http"),
-		"the service's key is sent unencrypted, also one that is fetched there", "expected https")
-	return all
+	return slices.DeleteFunc(c.exposed(), func(e Exposed) bool { return e.encrypted })
 }
 
 // Unverified returns the encrypted connections of c over which a credential may go to a server on another
@@ -80,77 +43,78 @@ func (c *Config) Plaintext() []Exposed {
 // Load has returned, the user has named all of them as exceptions. Verifying an identity takes the authority
 // and the host's name, so sslmode=verify-ca does not verify it.
 func (c *Config) Unverified() []Exposed {
-	var all exposed
+	return slices.DeleteFunc(c.exposed(), func(e Exposed) bool { return !e.encrypted })
+}
+
+func (c *Config) exposed() []Exposed {
+	var all []Exposed
+	add := func(connection, key string, hosts []string, encrypted bool) {
+		hosts = slices.DeleteFunc(hosts, loopback.Is)
+		if len(hosts) > 0 {
+			all = append(all, Exposed{connection, key, hosts, encrypted})
+		}
+	}
 	if d, err := dsn.Parse(c.Postgres.DSN.Get()); err == nil {
-		all.add("postgres", keyDSN, d.Unverified(), "sslmode="+d.Mode()+
-			" may send the password to another server, for it does not verify the host's name", verifyFull)
+		add("postgres", keyDSN, d.InClear(), false)
+		add("postgres", keyDSN, d.Unverified(), true)
 	}
-	skips := func(connection, section string, t TLS, hosts []string) {
-		if t.InsecureSkipVerify {
-			all.add(connection, section+".insecure_skip_verify", hosts,
-				"the secret goes to any server that answers",
-				"expected false, with "+section+".ca_file unless a public authority signed the certificate")
+	// PLAIN and OAUTHBEARER show the broker their secret. SCRAM proves that it knows the password, and does not
+	// send it.
+	if s := c.Kafka.SASL; s.Mechanism != "" && !strings.HasPrefix(s.Mechanism, "SCRAM-") {
+		var hosts []string
+		for _, broker := range c.Kafka.Brokers {
+			if host, _, err := net.SplitHostPort(broker); err == nil {
+				hosts = append(hosts, host)
+			}
+		}
+		switch {
+		case !c.Kafka.TLS.Enabled:
+			add("kafka", "kafka.tls.enabled", hosts, false)
+		case c.Kafka.TLS.InsecureSkipVerify:
+			add("kafka", "kafka.tls.insecure_skip_verify", hosts, true)
 		}
 	}
-	if s := c.Kafka.SASL; s.sendsSecret() {
-		skips("kafka", "kafka.tls", c.Kafka.TLS.TLS, beyond(c.Kafka.Brokers...))
-		skips("kafka", "kafka.sasl.token_tls", s.TokenTLS, hostOf(s.TokenURL, "https"))
+	addURL := func(connection, key, address, section string, t TLS) {
+		u, err := url.Parse(address)
+		switch {
+		case err != nil:
+		case u.Scheme == "http":
+			add(connection, key, []string{u.Hostname()}, false)
+		case t.InsecureSkipVerify:
+			add(connection, section+".insecure_skip_verify", []string{u.Hostname()}, true)
+		}
 	}
-	if r := c.Registry; r.hasLogin() {
-		skips("registry", "registry.tls", r.TLS, hostOf(r.URL, "https"))
+	if s := c.Kafka.SASL; s.Mechanism == OAuthBearer {
+		addURL("kafka", "kafka.sasl.token_url", s.TokenURL, "kafka.sasl.token_tls", s.TokenTLS)
 	}
-	skips("store", "store.tls", c.Store.TLS, hostOf(c.Store.BaseURL, "https"))
+	if r := c.Registry; r.Username != "" || r.Password.IsSet() || r.Token.IsSet() {
+		addURL("registry", "registry.url", r.URL, "registry.tls", r.TLS)
+	}
+	addURL("store", "store.base_url", c.Store.BaseURL, "store.tls", c.Store.TLS)
 	return all
-}
-
-// sendsSecret reports whether the login shows the broker its secret. PLAIN and OAUTHBEARER do. SCRAM proves
-// that it knows the password, and does not send it.
-func (s SASL) sendsSecret() bool {
-	return s.Mechanism != "" && !strings.HasPrefix(s.Mechanism, "SCRAM-")
-}
-
-func (r Registry) hasLogin() bool { return r.Username != "" || r.Password.IsSet() || r.Token.IsSet() }
-
-// hostOf returns the host of a URL of that scheme, unless it is this machine.
-func hostOf(text, scheme string) []string {
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != scheme || loopback.Is(u.Hostname()) {
-		return nil
-	}
-	return []string{u.Hostname()}
-}
-
-// beyond is the hosts among addresses, of the form host:port, that are not this machine.
-func beyond(addresses ...string) []string {
-	var hosts []string
-	for _, address := range addresses {
-		if host, _, err := net.SplitHostPort(address); err == nil && !loopback.Is(host) {
-			hosts = append(hosts, host)
-		}
-	}
-	return hosts
 }
 
 // checkSecurity refuses connections that would show another machine a credential, unless the user has named
 // them as exceptions.
-func checkSecurity(c *Config, m *mistakes) {
-	for _, rule := range []struct {
-		key      string
-		allowed  []string
-		exposed  []Exposed
-		harmless string
-	}{
-		{keyAllowPlaintext, c.Security.AllowPlaintext, c.Plaintext(), "every machine on the way there may read it"},
-		{keyAllowUnverified, c.Security.AllowUnverified, c.Unverified(), "no other server can answer there"},
-	} {
-		for _, name := range rule.allowed {
-			m.require(rule.key, slices.Contains(connections, name),
-				fmt.Sprintf("%q is none of %s", name, strings.Join(connections, ", ")))
+func checkSecurity(c *Config, l *loader) {
+	plaintext, unverified := c.Security.AllowPlaintext, c.Security.AllowUnverified
+	for _, e := range c.exposed() {
+		to := "to " + strings.Join(e.Hosts, ", ") + " a password or key would go "
+		if e.encrypted {
+			l.require(e.Key, slices.Contains(unverified, e.Connection), fmt.Sprintf("%sto any server that answers there: "+
+				"expected false, or in a DSN sslmode=verify-full, with the file of the authority; or "+
+				"security.allow_unverified: [%s] if no other server can answer there", to, e.Connection))
+			continue
 		}
-		for _, e := range rule.exposed {
-			m.require(e.Key, slices.Contains(rule.allowed, e.Connection),
-				fmt.Sprintf("to %s %s: %s; or %s: [%s] if %s", strings.Join(e.Hosts, ", "), e.risk, e.out, rule.key,
-					e.Connection, rule.harmless))
+		l.require(e.Key, slices.Contains(plaintext, e.Connection), fmt.Sprintf("%sunencrypted: expected https, "+
+			"kafka.tls.enabled, or in a DSN sslmode=verify-full; or security.allow_plaintext: [%s] if every machine "+
+			"on the way there may read it", to, e.Connection))
+	}
+	for key, names := range map[string][]string{"security.allow_plaintext": plaintext,
+		"security.allow_unverified": unverified} {
+		for _, name := range names {
+			l.require(key, slices.Contains(connections, name),
+				fmt.Sprintf("%q is none of %s", name, strings.Join(connections, ", ")))
 		}
 	}
 }

@@ -176,7 +176,7 @@ func TestWrongUsageExitsWithTwoAndSaysWhatWasExpected(t *testing.T) {
 		{"erase users 123", "there is no terminal to ask on: add --yes"},
 		{"watermark reset orders --to 2026-11-20 -o json", "-o json shows no question: add --yes"},
 		{"tail", "expected the name of one resource"},
-		{"tail item", "the nearest is order_items"},
+		{"tail item", "expected one of orders, order_items"},
 		{"tail orders -n -1", "expected 1 or more"},
 		{"tail orders -n 0", "expected 1 or more"},
 		{"tail orders -n 10001", "expected 10000 at most, or --from-beginning"},
@@ -241,7 +241,7 @@ func TestConfigShowTellsEachValueWithItsOriginAndMasksSecrets(t *testing.T) {
 		environ: []string{"STORESTREAM_STORE__API_KEY=geheim", "HTTPS_PROXY=http://me:geheim@proxy.example:3128"}}
 	c.run(t.Context()).expect(t, exitDone, "postgres://student_ro:******@db:6432/store", "storestream.yaml:3",
 		"environment STORESTREAM_STORE__API_KEY",
-		"flag --set", "default", "http://******@proxy.example:3128", "environment HTTPS_PROXY")
+		"flag --set", "default", "******", "environment HTTPS_PROXY")
 	if strings.Contains(c.stdout.String(), "geheim") {
 		t.Errorf("a secret is shown:\n%s", c.stdout)
 	}

@@ -48,7 +48,8 @@ var ErrKeyword = errors.New("a keyword of it is not known, and not repeated here
 // shown are the keywords whose values may be shown. hidden are the other known keywords. service is not
 // known, because it names a file with the host to which the password is sent.
 var (
-	shown  = []string{"host", "port", "user", "dbname", "sslmode", "sslrootcert", "sslcert", "sslkey", "passfile"}
+	shown = []string{"host", "port", "user", "dbname", "sslmode", "sslrootcert", "sslcert", "sslkey",
+		"passfile"}
 	hidden = []string{"password", "sslpassword", "sslcertmode", "sslsni", "sslnegotiation", "connect_timeout",
 		"application_name", "target_session_attrs", "channel_binding", "require_auth", "options", "search_path",
 		"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "timezone",
@@ -105,12 +106,7 @@ func Parse(text string) (DSN, error) {
 }
 
 func (d *DSN) readURL(text string) bool {
-	scheme := urlScheme.FindString(text)
-	text = text[len(scheme):]
-	where, what := text[:strings.IndexAny(text+"/", "/?")], text[strings.IndexAny(text+"/", "/?"):]
-	at := strings.LastIndex(where, "@") + 1
-	who, place := where[:at], where[at:]
-	u, err := url.Parse(scheme + who + "host" + what) // url does not know lists of hosts
+	u, err := url.Parse(text)
 	// An @ behind the host is the end of a password that holds a / or a ?.
 	if err != nil || strings.Contains(text, "#") || strings.Contains(u.EscapedPath()+u.RawQuery, "@") {
 		return false
@@ -120,7 +116,7 @@ func (d *DSN) readURL(text string) bool {
 		return false
 	}
 	var hosts, ports []string
-	for host := range strings.SplitSeq(place, ",") {
+	for host := range strings.SplitSeq(u.Host, ",") {
 		port := ""
 		if i := strings.LastIndex(host, ":"); i > strings.LastIndex(host, "]") {
 			host, port = host[:i], host[i+1:]
@@ -133,12 +129,9 @@ func (d *DSN) readURL(text string) bool {
 	d.values["host"], d.values["port"] = strings.Join(hosts, ","), strings.Join(ports, ",")
 	d.values["user"], d.values["dbname"] = u.User.Username(), strings.TrimPrefix(u.Path, "/")
 	d.values["password"], _ = u.User.Password()
-	if name, _, secret := strings.Cut(who, ":"); secret {
-		who = name + ":" + rotation.Mask + "@"
-	}
 	for key, values := range query {
 		if !slices.Contains(shown, key) {
-			what = u.EscapedPath() + "?" + rotation.Mask
+			u.RawQuery = rotation.Mask
 		}
 		switch {
 		case len(values) > 1:
@@ -148,7 +141,7 @@ func (d *DSN) readURL(text string) bool {
 		}
 		d.values[key] = values[0]
 	}
-	d.shown = scheme + who + place + what
+	d.shown = strings.Replace(u.Redacted(), ":xxxxx@", ":"+rotation.Mask+"@", 1)
 	return true
 }
 
@@ -231,9 +224,7 @@ func (d DSN) WithPassword(password string) DSN {
 func (d DSN) SamePlace(other DSN) bool {
 	place := func(d DSN) string {
 		values := maps.Clone(d.values)
-		maps.DeleteFunc(values, func(key, _ string) bool {
-			return key == "user" || key == "password" || key == "sslpassword"
-		})
+		values["user"], values["password"], values["sslpassword"] = "", "", ""
 		return write(values)
 	}
 	return place(d) == place(other)
@@ -325,8 +316,8 @@ func (d DSN) Config() (*pgxpool.Config, error) {
 	case err == nil:
 		return config, nil
 	case d.values["sslcert"] != "" || d.values["sslkey"] != "":
-		return nil, errors.New("its sslcert and sslkey cannot be used: expected a certificate and its key in PEM form, " +
-			"both or neither, and sslpassword if the key is encrypted")
+		return nil, errors.New("its sslcert and sslkey cannot be used: expected a certificate and its key in PEM " +
+			"form, both or neither, and sslpassword if the key is encrypted")
 	}
 	return nil, ErrUnclear // err may hold the string
 }

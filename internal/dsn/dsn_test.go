@@ -37,7 +37,7 @@ func TestBeyondThisMachineAConnectionIsVerifiedUnlessItSaysOtherwise(t *testing.
 		{"postgres://u:p@db/store?sslmode=disable", "disable", []string{"db"}},
 		{"postgres://u:p@db/store?sslmode=allow", "allow", []string{"db"}},
 		{"postgres://u:p@db/store?sslmode=prefer", Prefer, []string{"db"}},
-		{"postgres://u:p@localhost,db:5433,10.0.0.1/store?sslmode=disable", "disable", []string{"db",
+		{"postgres://u:p@localhost:1,db:5433,10.0.0.1:3/store?sslmode=disable", "disable", []string{"db",
 			"10.0.0.1"}},
 		{"postgres://u:p@127.0.0.1/store?host=db&sslmode=disable", "disable", []string{"db"}},
 		{"postgres://u:p@127.0.0.1,db/store?sslmode=disable", "disable", []string{"db"}},
@@ -184,7 +184,7 @@ func TestFilesThatAreCutOffAreRefusedByName(t *testing.T) {
 		{authority + cert, cert + authority, key, ""},
 		{authority + cert[:len(cert)/2], cert, key, "its sslrootcert cannot be used: " + dir +
 			"/ca: 2 certificates begin in it, and 1 are whole"},
-		{"", cert, key, "its sslrootcert cannot be used: " + dir + "/ca: expected certificates in PEM form"},
+		{"", cert, key, "its sslrootcert cannot be used: " + dir + "/ca: 0 certificates begin in it"},
 		{authority, cert + authority[:60], key, "its sslcert cannot be used: " + dir +
 			"/cert: 2 certificates begin"},
 		{authority, cert, key[:len(key)-5], "its sslcert and sslkey cannot be used"},

@@ -1,12 +1,12 @@
 package rotation
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -99,19 +99,12 @@ func (h *Hidden) forms(secret string) []string {
 	}
 	for range 2 {
 		for _, form := range forms {
-			forms = append(forms, inJSON(form, true), inJSON(form, false))
+			inJSON, _ := json.Marshal(form) // a text can be encoded
+			quoted := strconv.Quote(form)
+			forms = append(forms, string(inJSON[1:len(inJSON)-1]), quoted[1:len(quoted)-1])
 		}
 		slices.Sort(forms)
 		forms = slices.Compact(forms)
 	}
 	return forms
-}
-
-// inJSON is text as it stands in JSON, between the quotes.
-func inJSON(text string, escapeHTML bool) string {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(escapeHTML)
-	_ = encoder.Encode(text) // a text can be encoded, and a buffer takes it
-	return strings.TrimSuffix(strings.TrimPrefix(b.String(), `"`), "\"\n")
 }

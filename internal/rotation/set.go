@@ -101,8 +101,8 @@ func (s *Set) tell(setting string, changed bool, was, wrong error) {
 	}
 }
 
-// Follow reads all files again when a signal comes, and every ten seconds. So a broken file is reported before
-// it is needed, and before a restart would fail by it. It returns when ctx ends.
+// Follow reads all files again when a signal comes, and every ten seconds. So a broken file is reported
+// before it is needed, and before a restart would fail by it. It returns when ctx ends.
 func (s *Set) Follow(ctx context.Context, signals <-chan os.Signal) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

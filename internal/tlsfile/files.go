@@ -37,8 +37,8 @@ func (f Files) Config() (*tls.Config, error) {
 	return c.Config(), nil
 }
 
-// Open reads the files, and has them read again whenever a connection is made. rotated hears of changes and of
-// unusable files. It may be nil. A *FileError says which file is unusable now.
+// Open reads the files, and has them read again whenever a connection is made. rotated, if set, learns of
+// changes and of unusable files. A *FileError says which file is unusable now.
 func (f Files) Open(rotated *rotation.Set) (*Client, error) {
 	switch {
 	case f.CertFile != "" && f.KeyFile == "":
@@ -113,11 +113,9 @@ func Certificates(text []byte) ([]*x509.Certificate, error) {
 		}
 		all = append(all, one)
 	}
-	switch {
-	case begun == 0:
-		return nil, errors.New("expected certificates in PEM form, found none")
-	case len(all) < begun:
-		return nil, fmt.Errorf("%d certificates begin in it, and %d are whole: is it cut off?", begun, len(all))
+	if begun == 0 || len(all) < begun {
+		return nil, fmt.Errorf("%d certificates begin in it, and %d are whole: expected them in PEM form",
+			begun, len(all))
 	}
 	return all, nil
 }

@@ -1,0 +1,205 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/knadh/koanf/providers/confmap"
+	"github.com/knadh/koanf/v2"
+
+	"github.com/storestream/storestream/internal/rotation"
+	"github.com/storestream/storestream/schemas"
+)
+
+// fromDefault is the origin of a default.
+const fromDefault = "default"
+
+// setting is the given value of one key. koanf copies its exported fields.
+type setting struct {
+	Text string // as written, the elements of a list between commas; may be a secret
+	From string // see Mistake.From
+	List bool   // written as a list or a mapping of YAML
+}
+
+// loader collects the settings and the mistakes while a configuration is loaded.
+type loader struct {
+	names  []string                       // sections ("kafka.tls") and keys, in the order of Config's fields
+	leaves map[string]reflect.StructField // by key
+	koanf  *koanf.Koanf                   // has a setting for every key; the last layer that has the key wins
+	found  []Mistake
+	broken map[string]bool // keys with a mistake; one per key is enough
+}
+
+// newLoader returns a loader that has the defaults.
+func newLoader() *loader {
+	l := &loader{leaves: map[string]reflect.StructField{}, koanf: koanf.New("."), broken: map[string]bool{}}
+	l.declare("", reflect.TypeFor[Config]())
+	l.lay(l.defaults(l.names...))
+	return l
+}
+
+// declare adds the sections and keys of a struct.
+func (l *loader) declare(path string, t reflect.Type) {
+	for f := range t.Fields() {
+		key := join(path, f.Tag.Get("koanf"))
+		switch {
+		case !f.IsExported():
+		case f.Anonymous:
+			l.declare(path, f.Type)
+		case f.Type == reflect.TypeFor[map[string]Resource]():
+			l.names = append(l.names, key)
+			for _, name := range schemas.Names() {
+				l.names = append(l.names, join(key, name))
+				l.declare(join(key, name), f.Type.Elem())
+			}
+		case f.Type.PkgPath() == t.PkgPath() && f.Type.Kind() == reflect.Struct:
+			l.names = append(l.names, key)
+			l.declare(key, f.Type)
+		default:
+			l.names = append(l.names, key)
+			l.leaves[key] = f
+		}
+	}
+}
+
+func join(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }
+
+// defaults returns the settings of keys in their default tags.
+func (l *loader) defaults(keys ...string) map[string]any {
+	layer := map[string]any{}
+	for _, key := range keys {
+		if leaf, ok := l.leaves[key]; ok {
+			layer[key] = setting{Text: leaf.Tag.Get("default"), From: fromDefault}
+		}
+	}
+	return layer
+}
+
+// lay lays settings by key over those before them.
+func (l *loader) lay(layer map[string]any) {
+	_ = l.koanf.Load(confmap.Provider(layer, "."), nil) // reading a map cannot fail, nor can merging one
+}
+
+// of returns the setting of a key. It is zero if the key is unknown.
+func (l *loader) of(key string) setting {
+	s, _ := l.koanf.Get(key).(setting)
+	return s
+}
+
+// accepts reports whether key takes the setting. If not, that is a mistake.
+func (l *loader) accepts(key string, s setting) bool {
+	leaf, isLeaf := l.leaves[key]
+	var rule string
+	switch {
+	case key == "", slices.Contains(l.names, key) && !isLeaf:
+		var names []string
+		for _, name := range l.names {
+			if rest, ok := strings.CutPrefix(name, join(key, "")); ok && !strings.Contains(rest, ".") {
+				names = append(names, rest)
+			}
+		}
+		rule = "a section takes no value: expected one of its keys: " + strings.Join(names, ", ")
+	case !isLeaf:
+		near := nearest(key, l.names)
+		rule = fmt.Sprintf("unknown key; the nearest known one is %s (in the environment %s)", near, envName(near))
+	case s.List && leaf.Type.Kind() != reflect.Slice && leaf.Type.Kind() != reflect.Map:
+		rule = "expected one value, found a list or a section: a value that begins with [ { or - takes quotes"
+	default:
+		return true
+	}
+	l.found = append(l.found, Mistake{Key: key, From: s.From, Rule: rule})
+	return false
+}
+
+// complete sets the source of resources to REST if there is no database, and gives each resource the interval
+// and overlap of its source, unless they are set. A database finds changes by an index. The service shows
+// whole days only.
+func (l *loader) complete() {
+	paces := map[string][2]string{Postgres: {"1s", "2m"}, REST: {"30s", "5m"}}
+	for _, d := range schemas.Declared() {
+		path := "resources." + d.Name + "."
+		set := func(key, text, from string) { l.lay(map[string]any{path + key: setting{Text: text, From: from}}) }
+		switch source := l.of(path + "source").Text; {
+		case d.Table == "" && source == "":
+			set("source", REST, fromDefault)
+		case d.Table != "" && source != REST && l.of(keyDSN).Text == "":
+			set("source", REST, "because postgres.dsn is empty")
+		case source == "":
+			set("source", Postgres, fromDefault)
+		}
+		for i, key := range []string{"interval", "overlap"} {
+			if l.of(path+key).Text == "" {
+				set(key, paces[l.of(path+"source").Text][i], fromDefault)
+			}
+		}
+	}
+}
+
+// decode turns the texts into a Config. A value of the wrong type is a mistake, and its default replaces it,
+// so that the rules can check all other values.
+func (l *loader) decode() (*Config, error) {
+	l.complete()
+	for key, leaf := range l.leaves {
+		if _, err := parse(nil, leaf.Type, l.of(key)); err != nil {
+			l.mistake(key, err.Error())
+			l.lay(l.defaults(key))
+		}
+	}
+	l.complete()
+	c := &Config{}
+	err := l.koanf.UnmarshalWithConf("", c, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
+		Result: c, TagName: "koanf", DecodeHook: mapstructure.DecodeHookFuncType(parse)}})
+	if err != nil {
+		return nil, err
+	}
+	c.Store.BaseURL = strings.TrimRight(c.Store.BaseURL, "/")
+	text, err := readDSN(l.of(keyDSN).Text)
+	if err != nil {
+		l.mistake(keyDSN, err.Error())
+	}
+	c.Postgres.DSN = rotation.Literal(text)
+	return c, nil
+}
+
+// mistake adds a mistake for the value of a known key.
+func (l *loader) mistake(key, rule string) {
+	if !l.broken[key] {
+		l.broken[key] = true
+		l.found = append(l.found, Mistake{Key: key, Value: l.shown(key), From: l.of(key).From, Rule: rule})
+	}
+}
+
+// require adds a mistake for key if ok is false. rule says what was expected.
+func (l *loader) require(key string, ok bool, rule string) {
+	if !ok {
+		l.mistake(key, rule)
+	}
+}
+
+// shown returns the value of a key without secrets.
+func (l *loader) shown(key string) string {
+	text := l.of(key).Text
+	switch {
+	case key == keyDSN:
+		return maskDSN(text)
+	case l.leaves[key].Type != reflect.TypeFor[rotation.Secret]():
+		return maskURL(text)
+	case strings.HasPrefix(text, secretFile):
+		return text
+	}
+	return rotation.Literal(text).String()
+}
+
+// entries returns every key in force, in the order of Config's fields.
+func (l *loader) entries() []Entry {
+	var entries []Entry
+	for _, key := range l.names {
+		if _, isLeaf := l.leaves[key]; isLeaf {
+			entries = append(entries, Entry{Key: key, Value: l.shown(key), From: l.of(key).From})
+		}
+	}
+	return entries
+}
