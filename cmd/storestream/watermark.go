@@ -71,15 +71,15 @@ not.`,
 	return cmd
 }
 
-// addRefusals adds the reason why a takeover is refused, as far as `check` can tell, to resources that are
-// not up to date, or that another group has written. Their owner cannot write the reason into the watermark,
-// because an instance that may not take over may not write.
+// addRefusals adds the reason why a takeover is refused, as far as `check` can tell, to resources that maybe
+// have no working owner. Their owner cannot write the reason into the watermark, because an instance that may
+// not take over may not write.
 func addRefusals(ctx context.Context, c preflight.Config, resources []health.Resource) {
 	ofOne, unattended := map[string]bool{}, []*health.Resource{}
 	for i := range resources {
 		r := &resources[i]
 		ofOne[c.Cluster.Topic(r.Name)] = true
-		if r.Enabled && r.Unreadable == nil && (!r.UpToDate || r.Group != c.Settings.Kafka.Group) {
+		if r.Unattended(c.Settings.Kafka.Group) {
 			unattended = append(unattended, r)
 		}
 	}

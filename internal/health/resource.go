@@ -241,6 +241,12 @@ func (r *Resource) Judge() {
 	}
 }
 
+// Unattended reports whether maybe no instance of group works on the resource: it is not up to date, or
+// another group wrote its watermark.
+func (r *Resource) Unattended(group string) bool {
+	return r.Enabled && r.Unreadable == nil && (!r.UpToDate || r.Group != group)
+}
+
 // Refuse notes, after Judge, that no instance can take the resource over, as far as `check` can tell. why
 // says why, and what to do. Then the resource is blocked.
 func (r *Resource) Refuse(why string) {
