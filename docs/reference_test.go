@@ -584,7 +584,7 @@ func TestTheReferenceHasWhatCommandsPrintAsJSON(t *testing.T) {
 func TestTheReferenceHasEveryReason(t *testing.T) {
 	list := newTable("code", "state", "the text has")
 	for _, r := range health.Reasons {
-		list.row(code(r.Code), code(string(r.State)), code(r.Says))
+		list.row(code(r.Code), code(string(r.State)), "`"+strings.Join(r.Texts(), "`, `")+"`")
 	}
 	generated(t, "reasons", list.String())
 }
