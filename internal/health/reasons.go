@@ -132,7 +132,8 @@ var Reasons = []Reason{
 	{Code: "pages_refused", State: SettlingDelayed, Says: "and has none after",
 		Means:  "it says that more pages follow, and has none. *No sweep*",
 		Remedy: "ask the service's owner"},
-	{Code: "too_many_pages", State: SettlingDelayed, Says: "it has more pages than one pass reads | it falls into too many parts",
+	{Code: "too_many_pages", State: SettlingDelayed,
+		Says: "it has more pages than one pass reads | it falls into too many parts",
 		Means: "one day has more rows than a pass reads (50 million at 1,000 a page), or the service grants few " +
 			"rows a page",
 		Remedy: "let the service grant 1,000 rows a page, or set source: postgres and restart"},
