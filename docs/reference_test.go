@@ -373,7 +373,8 @@ func (d *declared) MustRegister(collectors ...prometheus.Collector) {
 	d.all = append(d.all, collectors...)
 }
 
-var description = regexp.MustCompile(`fqName: "(\w+)", help: "([^"]*)".*constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}`)
+var description = regexp.MustCompile(`fqName: "(\w+)", help: "([^"]*)", ` +
+	`.*constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}`)
 
 func TestTheReferenceHasEveryMetric(t *testing.T) {
 	reg := &declared{}

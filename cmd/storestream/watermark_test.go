@@ -82,8 +82,8 @@ func TestWatermarkListNamesATopicWithRowsOfAnotherPolicy(t *testing.T) {
 func TestWatermarkListSaysWhetherEverythingIsUpToDate(t *testing.T) {
 	s := newScene(t)
 	s.do("watermark", "list").expect(t, exitLate, "NOT up to date.\n"+
-		"  orders, order_items, products, users, shipments: nothing is published yet, and no instance polls it -> start an "+
-		"instance (`storestream run`)")
+		"  orders, order_items, products, users, shipments: nothing is published yet, and no instance polls it "+
+		"-> start an instance (`storestream run`)")
 	asOf := func(ago time.Duration) func(*watermark.Watermark) {
 		return func(w *watermark.Watermark) {
 			w.AsOf = schemas.InstantOf(time.Now().Add(-ago))
