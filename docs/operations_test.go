@@ -138,7 +138,7 @@ func TestOperationsHasEveryReasonWithItsRemedy(t *testing.T) {
 				anchor := strings.ReplaceAll(strings.ReplaceAll(strings.ToLower(r.See), ",", ""), " ", "-")
 				do += fmt.Sprintf(" ([%s](#%s))", r.See, anchor)
 			}
-			list.row(code(r.Says), r.Means, do)
+			list.row("`"+strings.Join(r.Texts(), "`, `")+"`", r.Means, do)
 		}
 		generatedIn(t, "operations.md", name, list.String())
 	}
@@ -170,9 +170,22 @@ func TestEveryBlockIsAReason(t *testing.T) {
 // isReason says whether text is a part of the text of a reason with one of these states.
 func isReason(text string, states ...health.State) bool {
 	return slices.ContainsFunc(health.Reasons, func(r health.Reason) bool {
-		begin, _, _ := strings.Cut(r.Says, "...")
-		return slices.Contains(states, r.State) && strings.Contains(text, strings.TrimSpace(begin))
+		return slices.Contains(states, r.State) && explains(r.Texts(), text)
 	})
+}
+
+// A reason that no code gives any more goes from the list.
+func TestEveryReasonIsGivenByTheCode(t *testing.T) {
+	all := strings.Join(textsOf(t, filepath.Join("..", "poller")), "\n")
+	for _, r := range health.Reasons {
+		for _, text := range r.Texts() {
+			for part := range strings.SplitSeq(text, "...") {
+				if !strings.Contains(all, strings.TrimSpace(part)) {
+					t.Errorf("no text below poller has %q of the reason %s", part, r.Code)
+				}
+			}
+		}
+	}
 }
 
 // What a takeover is refused for, it explains where it writes of that.

@@ -373,7 +373,8 @@ func (d *declared) MustRegister(collectors ...prometheus.Collector) {
 	d.all = append(d.all, collectors...)
 }
 
-var description = regexp.MustCompile(`fqName: "(\w+)", help: "([^"]*)".*constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}`)
+var description = regexp.MustCompile(`fqName: "(\w+)", help: "([^"]*)", ` +
+	`.*constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}`)
 
 func TestTheReferenceHasEveryMetric(t *testing.T) {
 	reg := &declared{}
@@ -584,7 +585,7 @@ func TestTheReferenceHasWhatCommandsPrintAsJSON(t *testing.T) {
 func TestTheReferenceHasEveryReason(t *testing.T) {
 	list := newTable("code", "state", "the text has")
 	for _, r := range health.Reasons {
-		list.row(code(r.Code), code(string(r.State)), code(r.Says))
+		list.row(code(r.Code), code(string(r.State)), "`"+strings.Join(r.Texts(), "`, `")+"`")
 	}
 	generated(t, "reasons", list.String())
 }

@@ -76,15 +76,7 @@ func (b *board) change(change func(*Status)) {
 	b.metrics.DedupBytes.Set(float64(s.DedupBytes))
 	b.metrics.SettlingDelayed.Set(metrics.Bool(s.Delayed != ""))
 	b.metrics.Blocked.Set(metrics.Bool(errors.As(s.Err, new(*BlockedError))))
-	b.metrics.FirstLoad.Set(metrics.Bool(s.Watermark.AsOf == schemas.MinInstant))
-	b.metrics.SweepLeft.Set(metrics.Bool(s.Watermark.SweepLeft()))
-	b.metrics.SetSweepFound(s.Watermark.SweepFound())
-	if settled := s.Watermark.Settled; settled != schemas.MinInstant {
-		b.metrics.Settled.Set(float64(settled) / 1e6)
-	}
-	if swept := s.Watermark.SweptSince(); swept != schemas.MinInstant {
-		b.metrics.Swept.Set(float64(swept) / 1e6)
-	}
+	b.metrics.SetWatermark(&s.Watermark)
 	if s.Good != schemas.MinInstant {
 		s.Good = min(s.Good, b.clock()) // the clock stepped back: lag counts from now on at least
 		b.metrics.Lag.Since(s.Good.Time())

@@ -33,9 +33,6 @@ type follower struct {
 // step is the progress of a request. The zero value prints nothing.
 type step struct{ name, text string }
 
-// stepOf returns the owner's step with a request that it may have taken. resources returns the current state.
-type stepOf func(r *following, resources func(name string) health.Resource) step
-
 func newFollower(env *environment, cfg *config.Config, cluster *producer.Cluster) *follower {
 	return &follower{env: env, cfg: cfg, cluster: cluster, say: env.print,
 		waits: map[string]health.Resource{}, steps: map[string]bool{}}
@@ -126,10 +123,10 @@ const followEvery = time.Second
 // follow waits until each request was carried out, according to over, and then calls done with the watermark.
 // Until then it prints the steps that at returns. It gives up on a request that was deleted with its topic
 // before an instance took it, because no instance will carry it out. A broker that fails may come back, so it
-// goes on until an interrupt.
+// goes on until an interrupt. at returns the owner's step with a request that it may have taken.
 func (f *follower) follow(ctx context.Context, asked []watermark.Request,
 	over func(*following, watermark.Watermark) bool, done func(*following, watermark.Watermark),
-	at stepOf) error {
+	at func(r *following, resources func(name string) health.Resource) step) error {
 	var open []*following
 	for _, r := range asked {
 		open = append(open, &following{Request: r})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -71,15 +70,15 @@ not.`,
 	return cmd
 }
 
-// addRefusals adds the reason why a takeover is refused, as far as `check` can tell, to resources that are
-// not up to date, or that another group has written. Their owner cannot write the reason into the watermark,
-// because an instance that may not take over may not write.
+// addRefusals adds the reason why a takeover is refused, as far as `check` can tell, to resources that maybe
+// have no working owner. Their owner cannot write the reason into the watermark, because an instance that may
+// not take over may not write.
 func addRefusals(ctx context.Context, c preflight.Config, resources []health.Resource) {
 	ofOne, unattended := map[string]bool{}, []*health.Resource{}
 	for i := range resources {
 		r := &resources[i]
 		ofOne[c.Cluster.Topic(r.Name)] = true
-		if r.Enabled && r.Unreadable == nil && (!r.UpToDate || r.Group != c.Settings.Kafka.Group) {
+		if r.Unattended(c.Settings.Kafka.Group) {
 			unattended = append(unattended, r)
 		}
 	}
@@ -226,9 +225,6 @@ func ownerText(r health.Resource) string {
 	return fmt.Sprintf("none (last %s, %s)", r.Instance, ago(r.Written, r.Now))
 }
 
-// toldFor is how long a replay that is over is shown.
-const toldFor = time.Hour
-
 // requestText returns the request in hand, or those that wait.
 func requestText(r health.Resource) string {
 	var parts []string
@@ -247,9 +243,6 @@ func requestText(r health.Resource) string {
 			what += " to " + instantText(*p.To)
 		}
 		parts = append(parts, what+" by "+p.By)
-	}
-	if done := r.Replayed; len(parts) == 0 && done != nil && r.Now.Sub(done.Ended) < toldFor {
-		return fmt.Sprintf("replayed %s %s", terminal.Plural(done.Rows, "row"), ago(&done.Ended, r.Now))
 	}
 	if len(parts) == 0 {
 		return "-"

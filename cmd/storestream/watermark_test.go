@@ -82,8 +82,8 @@ func TestWatermarkListNamesATopicWithRowsOfAnotherPolicy(t *testing.T) {
 func TestWatermarkListSaysWhetherEverythingIsUpToDate(t *testing.T) {
 	s := newScene(t)
 	s.do("watermark", "list").expect(t, exitLate, "NOT up to date.\n"+
-		"  orders, order_items, products, users, shipments: nothing is published yet, and no instance polls it -> start an "+
-		"instance (`storestream run`)")
+		"  orders, order_items, products, users, shipments: nothing is published yet, and no instance polls it "+
+		"-> start an instance (`storestream run`)")
 	asOf := func(ago time.Duration) func(*watermark.Watermark) {
 		return func(w *watermark.Watermark) {
 			w.AsOf = schemas.InstantOf(time.Now().Add(-ago))
@@ -287,7 +287,6 @@ func TestAResetWaitsUntilItsReplayIsOverAndSaysHowManyRowsItPublished(t *testing
 	if strings.Contains(c.stdout.String(), "5 rows") {
 		t.Errorf("it took the replay of before for its own:\n%s", c.stdout)
 	}
-	s.do("watermark", "list").expect(t, exitLate, "replayed 2,987 rows ")
 }
 
 func TestARequestThatTheOwnerAcceptedIsNoLongerPending(t *testing.T) {
@@ -354,7 +353,7 @@ func TestWatermarkListPrintsEveryReasonWithItsRemedy(t *testing.T) {
 	for _, reason := range health.Reasons {
 		mark := watermark.New("orders")
 		mark.AsOf, mark.Written = now, now
-		mark.Trouble = &watermark.Trouble{Why: "7 " + strings.ReplaceAll(reason.Says, "...", "5"), Since: now,
+		mark.Trouble = &watermark.Trouble{Why: "7 " + strings.ReplaceAll(reason.Texts()[0], "...", "5"), Since: now,
 			Publishes: reason.State != health.Blocked}
 		r := health.New(mark, now)
 		r.Owner, r.Enabled = "a", true

@@ -12,7 +12,7 @@ type Reason struct {
 	Code  string
 	State State // Blocked, SettlingDelayed or Deferred
 	// Says are words of the text that storestream gives as the reason, and that no other reason has. "..."
-	// stands for what differs from case to case.
+	// stands for what differs from case to case, and "|" is between the texts of one reason.
 	Says string
 	// Means explains the reason, "" if its text does.
 	Means string
@@ -37,15 +37,15 @@ func ReasonOf(state State, text string) *Reason {
 
 // in reports whether text has the words of r.
 func (r *Reason) in(text string) bool {
-	for part := range strings.SplitSeq(r.Says, "...") {
-		_, rest, found := strings.Cut(text, strings.TrimSpace(part))
-		if !found {
-			return false
-		}
-		text = rest
-	}
-	return true
+	return slices.ContainsFunc(r.Texts(), func(says string) bool {
+		begin, end, _ := strings.Cut(says, "...")
+		_, rest, found := strings.Cut(text, strings.TrimSpace(begin))
+		return found && strings.Contains(rest, strings.TrimSpace(end))
+	})
 }
+
+// Texts returns the texts of r: Says, taken apart.
+func (r *Reason) Texts() []string { return strings.Split(r.Says, " | ") }
 
 // remedyOf returns what to do about t, or "" if that is not known.
 func remedyOf(t *watermark.Trouble) string {

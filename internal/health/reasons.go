@@ -59,11 +59,10 @@ var Reasons = []Reason{
 			"of the pooler may change it, and the view then shows other rows. Nothing is read",
 		Remedy: "give the role a value: `ALTER ROLE student_ro SET app.tenant = '...'` (not empty). Then let the " +
 			"pooler open its connections anew (`RECONNECT` in PgBouncer's console)"},
-	{Code: "no_table", State: Blocked, Says: "has no table",
+	{Code: "no_table", State: Blocked, Says: "has no table | has no database",
 		Remedy: "correct postgres.dsn, or set source: rest and restart"},
 
 	// The way to the database.
-	{Code: "no_database", State: Blocked, Says: "has no database", Remedy: "correct postgres.dsn"},
 	{Code: "login_refused", State: Blocked, Says: "refuses the login of role",
 		Remedy: "correct user and password in postgres.dsn"},
 	{Code: "no_right", State: Blocked, Says: "may not read", Remedy: "run the GRANT that the text names"},
@@ -131,12 +130,10 @@ var Reasons = []Reason{
 	{Code: "pages_refused", State: SettlingDelayed, Says: "and has none after",
 		Means:  "it says that more pages follow, and has none. *No sweep*",
 		Remedy: "ask the service's owner"},
-	{Code: "too_many_pages", State: SettlingDelayed, Says: "it has more pages than one pass reads",
+	{Code: "too_many_pages", State: SettlingDelayed,
+		Says: "it has more pages than one pass reads | it falls into too many parts",
 		Means: "one day has more rows than a pass reads (50 million at 1,000 a page), or the service grants few " +
 			"rows a page",
-		Remedy: "let the service grant 1,000 rows a page, or set source: postgres and restart"},
-	{Code: "too_many_parts", State: SettlingDelayed, Says: "it falls into too many parts",
-		Means:  "the same",
 		Remedy: "let the service grant 1,000 rows a page, or set source: postgres and restart"},
 	{Code: "unfiltered", State: SettlingDelayed, Says: "as if it did not filter by updated_at",
 		Means:  "rows come that were not asked for, so no answer shows that a day was read whole",
@@ -177,7 +174,7 @@ var Reasons = []Reason{
 		Means: "more than 100,000 rows of the resource cannot be published. The rest of them waits without a " +
 			"letter; rows that can be published are published",
 		Remedy: "correct the rows at the service, then `storestream sweep orders`", See: "Dead letters"},
-	{Code: "too_many_deferred", State: Deferred, Says: "came back older than ... and after that ... more",
+	{Code: "too_many_deferred", State: Deferred, Says: "came back older than ... and after that",
 		Means:  "as the next one, of more than 10,000 rows at once",
 		Remedy: "nothing: they are looked at again after the overlap, the first ones first"},
 	{Code: "older_version", State: Deferred, Says: "came back older than",

@@ -197,16 +197,15 @@ func (r *Resource) Judge() {
 	}
 	switch {
 	case r.Unreadable != nil:
-		r.State, r.Why, r.Since, r.Remedy = Unreadable, r.Unreadable.Error(), time.Time{}, ""
+		r.isOtherwise(Unreadable, r.Unreadable.Error(), "")
 	case !r.Owned && r.Owner == "" && r.Abandoned:
-		r.State, r.Since = Unowned, time.Time{}
-		r.Remedy = "start an instance (`storestream run`), or enable the resource in all of them"
-		if r.Why = "nothing is published yet, and no instance polls it"; r.Written != nil {
-			r.Why = "no instance polls it, since " + terminal.Duration(r.Lag())
+		why := "nothing is published yet, and no instance polls it"
+		if r.Written != nil {
+			why = "no instance polls it, since " + terminal.Duration(r.Lag())
 		}
+		r.isOtherwise(Unowned, why, "start an instance (`storestream run`), or enable the resource in all of them")
 	case !r.Owned && r.Owner == "" && !r.Between:
-		r.State, r.Since, r.Remedy = Unknown, time.Time{}, ""
-		r.Why = "the group has not said yet which instance has it"
+		r.isOtherwise(Unknown, "the group has not said yet which instance has it", "")
 	case !r.Owned && r.Silent > StalledAfter(r.interval()):
 		r.stalled()
 	case t != nil && t.Failing:
@@ -241,6 +240,17 @@ func (r *Resource) Judge() {
 	}
 }
 
+// isOtherwise sets a state that its owner's Trouble does not explain.
+func (r *Resource) isOtherwise(state State, why, remedy string) {
+	r.State, r.Why, r.Since, r.Remedy = state, why, time.Time{}, remedy
+}
+
+// Unattended reports whether maybe no instance of group works on the resource: it is not up to date, or
+// another group wrote its watermark.
+func (r *Resource) Unattended(group string) bool {
+	return r.Enabled && r.Unreadable == nil && (!r.UpToDate || r.Group != group)
+}
+
 // Refuse notes, after Judge, that no instance can take the resource over, as far as `check` can tell. why
 // says why, and what to do. Then the resource is blocked.
 func (r *Resource) Refuse(why string) {
@@ -272,17 +282,16 @@ func (r *Resource) stalled() {
 	if r.Source == "postgres" {
 		reads = "database"
 	}
-	r.State, r.Since = Stalled, r.Now.Add(-r.Silent).Time()
-	r.Why = r.Owner + " has it, according to the consumer group, and "
-	if r.Written == nil {
-		r.Why += "has written no watermark"
-	} else {
-		r.Why += "has not written its watermark for " + terminal.Duration(r.Silent)
+	wrote := "has written no watermark"
+	if r.Written != nil {
+		wrote = "has not written its watermark for " + terminal.Duration(r.Silent)
 	}
-	if r.Why += ": it is dead, hangs or fails"; r.Trouble != nil {
-		r.Why += ". It said last: " + r.Trouble.Why
+	why := r.Owner + " has it, according to the consumer group, and " + wrote
+	if why += ": it is dead, hangs or fails"; r.Trouble != nil {
+		why += ". It said last: " + r.Trouble.Why
 	}
-	r.Remedy = "`storestream check` tries kafka, registry and " + reads + "; its log says the rest"
+	r.isOtherwise(Stalled, why, "`storestream check` tries kafka, registry and "+reads+"; its log says the rest")
+	r.Since = r.Now.Add(-r.Silent).Time()
 }
 
 // Text says how the resource is: for how long, and why.

@@ -151,7 +151,7 @@ func TestEveryReasonIsKnownByItsText(t *testing.T) {
 		}
 		codes[reason.Code] = true
 		r := at(time.Second)
-		r.Trouble = &watermark.Trouble{Why: "orders: " + strings.ReplaceAll(reason.Says, "...", "7") + " 5",
+		r.Trouble = &watermark.Trouble{Why: "orders: " + strings.ReplaceAll(reason.Texts()[0], "...", "7") + " 5",
 			Since: now.Add(-time.Minute), Publishes: reason.State != Blocked}
 		r.Judge()
 		want := reason.State
@@ -167,7 +167,7 @@ func TestEveryReasonIsKnownByItsText(t *testing.T) {
 		t.Error("a transaction that is open blocks nothing by itself")
 	}
 	got := ReasonOf(SettlingDelayed, "2026-11-20 cannot be closed: it falls into too many parts (9)")
-	if got == nil || got.Code != "too_many_parts" {
+	if got == nil || got.Code != "too_many_pages" {
 		t.Errorf("%+v, expected the wrapped reason", got)
 	}
 }

@@ -1,5 +1,5 @@
-// Package metrics declares storestream's metrics, under the names that docs/reference.md promises. It is a
-// leaf: the code that sees an event counts it here, and no rule depends on a count.
+// Package metrics declares storestream's metrics, under the names that docs/reference.md promises. The code
+// that sees an event counts it here, and no rule depends on a count.
 package metrics
 
 import (

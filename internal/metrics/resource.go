@@ -6,6 +6,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // Reasons for which a row that was read is not published.
@@ -127,8 +130,17 @@ func (r *Resource) begin() {
 	r.HTTPRequests("200")
 }
 
-// SetSweepFound sets how many rows the last sweep found to differ.
-func (r *Resource) SetSweepFound(missing, stale, extra int) {
+// SetWatermark sets what w says. A time that is not known stays as it is.
+func (r *Resource) SetWatermark(w *watermark.Watermark) {
+	if w.Settled != schemas.MinInstant {
+		r.Settled.Set(float64(w.Settled) / 1e6)
+	}
+	if swept := w.SweptSince(); swept != schemas.MinInstant {
+		r.Swept.Set(float64(swept) / 1e6)
+	}
+	r.FirstLoad.Set(Bool(w.AsOf == schemas.MinInstant))
+	r.SweepLeft.Set(Bool(w.SweepLeft()))
+	missing, stale, extra := w.SweepFound()
 	r.SweepFound("missing").Set(float64(missing))
 	r.SweepFound("stale").Set(float64(stale))
 	r.SweepFound("extra").Set(float64(extra))

@@ -31,21 +31,14 @@ type Upsert struct {
 	Fields [][2]string `json:"fields,omitempty"`
 }
 
-// feed keeps a sample of the published rows, the newest first. It keeps rows as they were written, and
-// decodes them when it is read.
+// feed keeps a sample of the published rows, the newest first.
 type feed struct {
 	mu      sync.Mutex
 	last    map[string]time.Time
 	readers map[string]*schemas.ValueReader
-	kept    []*sample
+	kept    []Upsert
 	version int
 	values  bool // rows are shown with their values
-}
-
-type sample struct {
-	Upsert
-	resource *schemas.Resource
-	value    []byte // nil once decoded, and where values are not shown
 }
 
 func newFeed() feed {
@@ -60,33 +53,26 @@ func (f *feed) note(now time.Time, r *schemas.Resource, rows []schemas.Record, d
 	}
 	f.last[r.Name] = now
 	f.version++
-	var fresh []*sample
+	var fresh []Upsert
 	for _, row := range slices.Backward(rows[max(0, len(rows)-feedRows):]) {
-		s := &sample{Upsert: Upsert{At: now.UTC(), Resource: r.Name, ID: row.ID}, resource: r}
+		u := Upsert{At: now.UTC(), Resource: r.Name, ID: row.ID}
 		if f.values {
-			s.value = bytes.Clone(row.Value)
+			u.Fields = f.fields(r, row.Value)
 		}
-		fresh = append(fresh, s)
+		fresh = append(fresh, u)
 	}
 	for _, id := range deleted[max(0, len(deleted)-feedRows):] {
-		u := Upsert{At: now.UTC(), Resource: r.Name, ID: id, Gone: true}
-		fresh = append(fresh, &sample{Upsert: u})
+		fresh = append(fresh, Upsert{At: now.UTC(), Resource: r.Name, ID: id, Gone: true})
 	}
-	f.kept = append(fresh, f.kept...)
-	f.kept = f.kept[:min(len(f.kept), feedKept)]
+	kept := append(fresh, f.kept...) // a new slice: readers have the old one
+	f.kept = kept[:min(len(kept), feedKept)]
 }
 
 // latest is the sample, the newest first, and a number that changes with it.
 func (f *feed) latest() (shown []Upsert, version int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, p := range f.kept {
-		if p.value != nil {
-			p.Fields, p.value = f.fields(p.resource, p.value), nil
-		}
-		shown = append(shown, p.Upsert)
-	}
-	return shown, f.version
+	return f.kept, f.version
 }
 
 // fields decodes a value. If that fails, the page shows the row without them.

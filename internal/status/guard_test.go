@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -383,6 +384,41 @@ func TestHalfARequestEndsWithTheTimeThatItMayTake(t *testing.T) {
 		}
 		ends(t, conn)
 	}
+}
+
+// peer is a connection of a client.
+type peer struct {
+	net.Conn
+	client string
+	closed bool
+}
+
+func (p *peer) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(p.client), Port: 40000} }
+func (p *peer) Close() error         { p.closed = true; return nil }
+
+func TestWhereThereIsNoRoomTheClientWithTheMostConnectionsLosesItsOldest(t *testing.T) {
+	var all []*peer
+	state := evictOldest(4)
+	comes := func(client string, closed ...int) {
+		t.Helper()
+		p := &peer{client: client}
+		all = append(all, p)
+		state(p, http.StateNew)
+		for i, p := range all {
+			if p.closed != slices.Contains(closed, i) {
+				t.Errorf("after %d connections: connection %d of %s is closed: %v", len(all), i, p.client, p.closed)
+			}
+		}
+	}
+	comes("10.0.0.1")
+	comes("10.0.0.2")
+	comes("10.0.0.2")
+	comes("10.0.0.3")
+	comes("10.0.0.2", 1)
+	state(all[1], http.StateClosed)
+	comes("10.0.0.4", 1, 2)
+	state(all[0], http.StateClosed) // by itself: there is room
+	comes("10.0.0.5", 1, 2)
 }
 
 // Deadlines of a request must not end the stream that it asked for.

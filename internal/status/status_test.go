@@ -96,7 +96,7 @@ func TestEveryReasonIsOnThePage(t *testing.T) {
 	board := New("a-1", "v0")
 	url := serve(t, board)
 	for _, reason := range health.Reasons {
-		why := "7 " + strings.ReplaceAll(reason.Says, "...", "5")
+		why := "7 " + strings.ReplaceAll(reason.Texts()[0], "...", "5")
 		board.Provide(func() Snapshot {
 			r := health.New(watermark.New("orders"), schemas.InstantOf(time.Now()))
 			r.Owned, r.Polling, r.Good = true, true, &r.Now

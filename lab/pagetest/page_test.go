@@ -189,8 +189,8 @@ func TestWhatOtherInstancesHoldOrLeaveAloneIsSaidInWords(t *testing.T) {
 	b.look(url, 1280, 900, 1, false)
 	b.until("there are four cards", `document.querySelectorAll("article").length === 4`)
 	for selector, texts := range map[string][]string{
-		"#headline": {"orders and products are stalled; users is blocked; shipments is published, but settling is " +
-			"delayed; orders, products, users and shipments are polled by other instances."},
+		"#headline": {"orders and products are stalled; users is blocked; shipments is published, but settling " +
+			"is delayed; orders, products, users and shipments are polled by other instances."},
 		card("orders"): {"stalled", "shop-3-17 has it, according to the consumer group, and has not written its " +
 			"watermark for 7m0s", "Lag", "1,234,567"},
 		card("products"): {"stalled", "has written no watermark"},

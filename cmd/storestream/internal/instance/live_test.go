@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest"
 	"github.com/storestream/storestream/schemas"
 )
@@ -75,4 +77,36 @@ func TestARunningInstanceSaysWhichDaysAreOpen(t *testing.T) {
 		}
 		return false
 	})
+}
+
+// A predecessor's trouble in the watermark says nothing of this owner until its first poll has ended.
+func TestTheTroubleOfAnOwnerIsItsOwn(t *testing.T) {
+	failing := &watermark.Trouble{Why: "before", Failing: true}
+	delayed := &watermark.Trouble{Why: "settled stands still", Publishes: true}
+	down := errors.New("the database is down")
+	for name, test := range map[string]struct {
+		l      live
+		paused bool
+		why    string // "" if there is none
+	}{
+		"it takes over":               {live{}, false, ""},
+		"the takeover fails":          {live{err: down}, false, "the database is down"},
+		"a predecessor failed":        {polling(failing, nil, ""), false, ""},
+		"the service asks it to wait": {polling(failing, nil, ""), true, "before"},
+		"a predecessor was delayed":   {polling(delayed, nil, ""), false, ""},
+		"settling is delayed":         {polling(delayed, nil, "so"), false, "settled stands still"},
+		"its first failure":           {polling(nil, down, ""), false, "the database is down"},
+		"it fails after a delay":      {polling(delayed, down, "so"), false, "the database is down"},
+		"it has failed for a while":   {polling(failing, down, ""), false, "before"},
+	} {
+		got := test.l.trouble(test.paused)
+		if got == nil && test.why != "" || got != nil && got.Why != test.why {
+			t.Errorf("%s: %+v, expected %q", name, got, test.why)
+		}
+	}
+}
+
+func polling(t *watermark.Trouble, err error, delayed string) live {
+	return live{poller: new(poller.Poller),
+		status: poller.Status{Watermark: watermark.Watermark{Trouble: t}, Err: err, Delayed: delayed}}
 }

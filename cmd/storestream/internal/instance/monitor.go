@@ -177,16 +177,11 @@ func (m *monitor) setMetrics() {
 		if now.poller != nil {
 			continue // which sets the others
 		}
-		mark, known := m.mark(name), !m.looked.IsZero() && m.marks[name].Version > 0
-		if known && mark.Settled != schemas.MinInstant {
-			to.Settled.Set(float64(mark.Settled) / 1e6)
+		mark := m.mark(name)
+		to.SetWatermark(&mark)
+		if _, known := m.marks[name]; !known {
+			to.FirstLoad.Set(0)
 		}
-		if swept := mark.SweptSince(); swept != schemas.MinInstant {
-			to.Swept.Set(float64(swept) / 1e6)
-		}
-		to.FirstLoad.Set(metrics.Bool(known && mark.AsOf == schemas.MinInstant))
-		to.SweepLeft.Set(metrics.Bool(mark.SweepLeft()))
-		to.SetSweepFound(mark.SweepFound()) // zeros if the watermark is unknown
 		to.LettersInTopic.Set(float64((&health.Resource{DeadLetters: m.deadLetters[name]}).Letters()))
 		to.SettlingDelayed.Set(0)
 		to.Blocked.Set(metrics.Bool(needsAPerson(now.err)))
