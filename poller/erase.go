@@ -9,8 +9,8 @@ import (
 	"github.com/storestream/storestream/internal/watermark"
 )
 
-// erase acts upon the rows of an erase in hand after a look: it deletes those that count as gone, and answers for
-// those that stay. A row that the source shows stays, and that is the answer.
+// erase acts upon the rows of an erase in hand after a look: it deletes those that count as gone, and answers
+// for those that stay. A row that the source shows stays, and that is the answer.
 //
 // Rows that wait are in the watermark. The time since when a row was not shown is not, so a new owner begins
 // with its first look.

@@ -23,8 +23,9 @@ func (s *sweeper) repair() error {
 		return nil
 	}
 	c, mark, nameless := s.inHand.Report(), &s.state.mark, s.inHand.Nameless()
-	result := watermark.Swept{Request: mark.Sweep.Request, RequestUID: mark.Sweep.RequestUID, Began: s.inHand.began,
-		SourceRows: c.SourceRows, TopicRows: c.TopicRows, DeadLetters: c.DeadLetters, Early: c.Early}
+	result := watermark.Swept{Request: mark.Sweep.Request, RequestUID: mark.Sweep.RequestUID,
+		Began: s.inHand.began, SourceRows: c.SourceRows, TopicRows: c.TopicRows, DeadLetters: c.DeadLetters,
+		Early: c.Early}
 	var done watermark.Swept
 	if mark.Sweep.Done != nil {
 		done = *mark.Sweep.Done
@@ -188,7 +189,8 @@ func (s *sweeper) publishRows(tx *watermark.Transaction, rows []reconcile.Differ
 	return nil
 }
 
-// notForDeletion is the remark about an answer without any row: a table restored empty, a filter that changed.
+// notForDeletion is the remark about an answer without any row: a table restored empty, a filter that
+// changed.
 const notForDeletion = "an empty answer is not taken for deletion"
 
 // doubt returns the reason why nothing that the service does not show is taken for deleted, or "". extra is
@@ -213,8 +215,8 @@ func (s *sweeper) doubt(c reconcile.Report, extra int, done watermark.Swept) str
 	return ""
 }
 
-// endPart notes in the watermark what a part of the sweep came to. The sweep goes on behind the part's last id,
-// if there are ids behind it.
+// endPart notes in the watermark what a part of the sweep came to. The sweep goes on behind the part's last
+// id, if there are ids behind it.
 func (s *sweeper) endPart(done, result watermark.Swept, last int64) {
 	mark, sweep := &s.state.mark, s.state.mark.Sweep
 	total := result

@@ -10,9 +10,10 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// sights is a Source that records what its reads show of the rows whose differences a comparison is to confirm.
-// A difference counts only if no read in between has shown anything else (reconcile.Confirmation). All reads of
-// a poller go through it: passes and second looks. The comparison itself knows what its own looks have shown.
+// sights is a Source that records what its reads show of the rows whose differences a comparison is to
+// confirm. A difference counts only if no read in between has shown anything else (reconcile.Confirmation).
+// All reads of a poller go through it: passes and second looks. The comparison itself knows what its own
+// looks have shown.
 //
 // So nothing that this owner publishes goes unseen: a row that a poll publishes was sighted before.
 // A predecessor's sights are not kept, so a new owner begins each confirmation with its own first look.

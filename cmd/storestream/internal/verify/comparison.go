@@ -83,8 +83,8 @@ func newComparison(c Config, r *schemas.Resource, source poller.Source,
 }
 
 // run compares part by part. It takes turn for the first reading of each, which takes most of the memory. The
-// rows that differ are looked at again before the next part begins. If more rows differ than one part takes in,
-// and still do when they are looked at again, it stops there: the topics differ.
+// rows that differ are looked at again before the next part begins. If more rows differ than one part takes
+// in, and still do when they are looked at again, it stops there: the topics differ.
 func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 	// Otherwise every row that cannot be decoded would be called stale.
 	if err := producer.SameSchemas(ctx, o.cfg.Cluster, o.resource); err != nil {
@@ -128,8 +128,8 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 	return o.sameTopic(ctx, topicID)
 }
 
-// lookAgain looks again at the rows of a part that differ, each time when the running instance has had the time
-// to deliver changes that were under way. If no instance runs, one look is enough.
+// lookAgain looks again at the rows of a part that differ, each time when the running instance has had the
+// time to deliver changes that were under way. If no instance runs, one look is enough.
 func (o *comparison) lookAgain(ctx context.Context, part *reconcile.Comparison) error {
 	for looks := 0; ; looks++ {
 		o.rows, o.last = part.Suspects(), looks == mostLooks-1
@@ -158,7 +158,8 @@ func (o *comparison) lookAgain(ctx context.Context, part *reconcile.Comparison) 
 // observe looks at the watermark and at the group. If the group does not answer, the known owner stays.
 //
 // Partitions that were added move keys: each row whose key has moved would be missing and look like another
-// program's, and no sweep runs on such a topic. A topic that was created again may have any number of partitions.
+// program's, and no sweep runs on such a topic. A topic that was created again may have any number of
+// partitions.
 func (o *comparison) observe(ctx context.Context) error {
 	if o.rows > 0 && time.Since(o.asked) >= askEvery {
 		asking, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
@@ -170,7 +171,7 @@ func (o *comparison) observe(ctx context.Context) error {
 		}
 		o.asked = time.Now()
 	}
-	_ = o.watch.Look(ctx) // a broker that does not answer is waited for as long as an instance that does not poll
+	_ = o.watch.Look(ctx) // a broker that does not answer is waited for like an instance that does not poll
 	if mark, ok := o.watch.Watermarks()[o.resource.Name]; ok {
 		o.mark = mark
 	}

@@ -42,7 +42,8 @@ type Config struct {
 	Waiting func(Wait)
 }
 
-// Progress is how far a first reading is: it reads the topic, then the source. Both count the rows of its part.
+// Progress is how far a first reading is: it reads the topic, then the source. Both count the rows of its
+// part.
 type Progress struct{ Part, TopicRows, SourceRows int }
 
 // Run compares. Its error is the end of ctx, or a source that cannot be opened. What could not be compared is
