@@ -195,11 +195,10 @@ func (l *look) readLetter(ctx context.Context) (err error) {
 func (l *look) createdAt() schemas.Instant {
 	created := l.log.CreatedAt()
 	if created == schemas.MinInstant && l.letter != nil {
-		var row struct {
-			CreatedAt time.Time `json:"created_at"`
-		}
-		if json.Unmarshal(l.letter.Row, &row) == nil && !row.CreatedAt.IsZero() {
-			return schemas.InstantOf(row.CreatedAt)
+		var row map[string]json.RawMessage
+		var at time.Time
+		if json.Unmarshal(l.letter.Row, &row) == nil && json.Unmarshal(row["created_at"], &at) == nil {
+			return schemas.InstantOf(at)
 		}
 	}
 	return created
