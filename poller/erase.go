@@ -63,7 +63,7 @@ func (s *sweeper) keepReason(d *reconcile.Difference, c reconcile.Report, confir
 	case d.Row != nil, d.Reject != nil, d.Kind == reconcile.Unknown:
 		return "the service has it"
 	case d.Kind == "":
-		return "the topic holds no such row"
+		return watermark.NoSuchRow
 	case c.Nameless > 0:
 		return "the service shows rows without a usable id, and it may be one of them"
 	case c.Empty:

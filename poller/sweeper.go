@@ -187,8 +187,9 @@ func (s *sweeper) step(ctx context.Context) error {
 		return nil
 	}
 	if err == nil && w.looks == 0 && w.Suspects() > 0 {
-		s.sights.watch(w.IDs())
-		return nil // the next poll begins later than what was read, and may deliver it
+		if s.sights.watch(w.IDs()); w.erase == nil {
+			return nil // the next poll begins later than what was read, and may deliver it
+		}
 	}
 	if err == nil {
 		s.see()
