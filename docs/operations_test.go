@@ -176,12 +176,13 @@ func isReason(text string, states ...health.State) bool {
 
 // A reason that no code gives any more goes from the list.
 func TestEveryReasonIsGivenByTheCode(t *testing.T) {
-	all := strings.Join(textsOf(t, filepath.Join("..", "poller")), "\n")
+	texts := append(textsOf(t, filepath.Join("..", "poller")), textsOf(t, filepath.Join("..", "internal", "httpclient"))...)
+	all := strings.Join(texts, "\n")
 	for _, r := range health.Reasons {
 		for _, text := range r.Texts() {
 			for part := range strings.SplitSeq(text, "...") {
 				if !strings.Contains(all, strings.TrimSpace(part)) {
-					t.Errorf("no text below poller has %q of the reason %s", part, r.Code)
+					t.Errorf("no text of the code has %q of the reason %s", part, r.Code)
 				}
 			}
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// CompareSource returns the function by which a comparison reads s. known has the From, Identity and Fields of
-// its requests. clock is the wall clock. read is called with the number of rows of each batch.
+// CompareSource returns the function by which a comparison reads s. known has the From, Identity and Fields
+// of its requests. clock is the wall clock. read is called with the number of rows of each batch.
 func CompareSource(s Source, known Request, clock func() schemas.Instant,
 	read func(rows int)) reconcile.SourceReader {
 	return func(ctx context.Context, ids reconcile.Range, rows []Suspect) iter.Seq2[reconcile.Answer, error] {

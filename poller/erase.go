@@ -9,8 +9,8 @@ import (
 	"github.com/storestream/storestream/internal/watermark"
 )
 
-// erase acts upon the rows of an erase in hand after a look: it deletes those that count as gone, and answers for
-// those that stay. A row that the source shows stays, and that is the answer.
+// erase acts upon the rows of an erase in hand after a look: it deletes those that count as gone, and answers
+// for those that stay. A row that the source shows stays, and that is the answer.
 //
 // Rows that wait are in the watermark. The time since when a row was not shown is not, so a new owner begins
 // with its first look.
@@ -63,7 +63,7 @@ func (s *sweeper) keepReason(d *reconcile.Difference, c reconcile.Report, confir
 	case d.Row != nil, d.Reject != nil, d.Kind == reconcile.Unknown:
 		return "the service has it"
 	case d.Kind == "":
-		return "the topic holds no such row"
+		return watermark.NoSuchRow
 	case c.Nameless > 0:
 		return "the service shows rows without a usable id, and it may be one of them"
 	case c.Empty:

@@ -214,8 +214,8 @@ func (p *Poller) publish(batches iter.Seq2[Batch, error]) error {
 	return nil
 }
 
-// sweep takes the comparison in hand a step further after a successful poll. Polls come first: a new owner is up
-// to date before it sweeps.
+// sweep takes the comparison in hand a step further after a successful poll. Polls come first: a new owner is
+// up to date before it sweeps.
 func (p *Poller) sweep(ctx context.Context) error {
 	if p.state.passes == 0 {
 		return nil

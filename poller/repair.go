@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -22,102 +23,115 @@ func (s *sweeper) repair() error {
 	if s.waits() {
 		return nil
 	}
-	c, mark, nameless := s.inHand.Report(), &s.state.mark, s.inHand.Nameless()
-	result := watermark.Swept{Request: mark.Sweep.Request, RequestUID: mark.Sweep.RequestUID, Began: s.inHand.began,
-		SourceRows: c.SourceRows, TopicRows: c.TopicRows, DeadLetters: c.DeadLetters, Early: c.Early}
+	c, mark := s.inHand.Report(), &s.state.mark
+	result := watermark.Swept{Request: mark.Sweep.Request, RequestUID: mark.Sweep.RequestUID,
+		Began: s.inHand.began, SourceRows: c.SourceRows, TopicRows: c.TopicRows, DeadLetters: c.DeadLetters,
+		Early: c.Early}
 	var done watermark.Swept
 	if mark.Sweep.Done != nil {
 		done = *mark.Sweep.Done
 	}
-	var rows, extra, letters []reconcile.Difference
-	var tx watermark.Transaction
-	for i := range nameless {
-		s.state.writeLetter(&tx, &nameless[i])
-		if err := s.writer.commitIfFull(&tx); err != nil {
-			return err
-		}
-	}
-	restless, unknown, allExtra := 0, 0, 0
+	rejects, count := s.inHand.Nameless(), map[reconcile.Kind]int{}
+	var rows, extra, leftover []reconcile.Difference
+	restless := 0
 	for _, d := range s.inHand.Differences() {
+		count[d.Kind]++
 		switch {
 		case d.Kind == reconcile.Unknown:
-			unknown++
-			continue
-		case d.Kind == reconcile.Extra:
-			allExtra++
-		}
-		switch {
 		case !d.Counts:
-			if restless++; d.Kind == reconcile.Missing {
-				result.Missing++
-			} else if d.Kind == reconcile.Stale {
-				result.Stale++
-			}
+			restless++
 		case d.Kind == reconcile.Extra:
 			extra = append(extra, d)
 		case d.Kind == reconcile.Unpublishable:
-			s.state.writeLetter(&tx, d.Reject)
-			if err := s.writer.commitIfFull(&tx); err != nil {
-				return err
-			}
+			rejects = append(rejects, *d.Reject)
 		case d.Kind == reconcile.Leftover:
-			letters = append(letters, d)
+			leftover = append(leftover, d)
 		default:
 			rows = append(rows, d)
+		}
+	}
+	result.Missing, result.Stale = count[reconcile.Missing], count[reconcile.Stale]
+	result.Extra = count[reconcile.Extra]
+	doubt := s.doubt(c, result.Extra, done)
+	kept := doubt
+	switch {
+	case result.Extra == 0:
+		kept = ""
+	case kept == "" && !s.cfg.Sweep.Tombstone:
+		kept = "left in the topic (sweep.deletes: report): " + terminal.Plural(result.Extra, "row") +
+			" that the service does not have"
+	}
+	var tx watermark.Transaction
+	for i := range rejects {
+		s.state.writeLetter(&tx, &rejects[i])
+		if err := s.writer.commitIfFull(&tx); err != nil {
+			return err
 		}
 	}
 	if err := s.publishRows(&tx, rows, &result); err != nil {
 		return err
 	}
-	result.Extra = allExtra
-	doubt := s.doubt(c, allExtra, done)
-	kept := ""
-	switch {
-	case allExtra == 0:
-	case doubt != "":
-		kept = doubt
-	case !s.cfg.Sweep.Tombstone:
-		kept = "left in the topic (sweep.deletes: report): " + terminal.Plural(allExtra, "row") +
-			" that the service does not have"
+	if kept != "" {
+		leftover, extra = append(leftover, extra...), nil
 	}
-	for _, d := range extra {
-		if kept != "" {
-			letters = append(letters, d)
-			continue
-		}
-		confirmed := mark.Sweep.ConfirmedDeletes > 0
-		if confirmed {
-			mark.ChangeSweep(func(x *watermark.Sweep) { x.ConfirmedDeletes-- })
-		}
-		s.state.delete(&tx, d.ID, d.Strays, confirmed, s.cfg.wall())
-		result.Tombstones++
-		if err := s.writer.commitIfFull(&tx); err != nil {
-			return err
-		}
+	if err := s.deleteRows(&tx, extra, &result); err != nil {
+		return err
 	}
-	for _, d := range letters {
-		if d.Row != nil || doubt == "" {
-			s.state.heal(&tx, d.ID)
-		}
-		if err := s.writer.commitIfFull(&tx); err != nil {
-			return err
-		}
+	if err := s.takeOutLetters(&tx, leftover, doubt != ""); err != nil {
+		return err
 	}
+	result.Left = s.left(restless, count[reconcile.Unknown], c.Unread, kept)
 	part, _ := s.inHand.Part()
-	if doubt == "" && part.All() && c.Nameless <= len(nameless) {
-		for _, key := range s.state.deadLetters.unmet() {
-			s.state.deadLetters.remove(&tx, key)
-			if err := s.writer.commitIfFull(&tx); err != nil {
-				return err
-			}
-		}
-	}
-	result.Left = s.left(restless, unknown, c.Unread, kept)
 	s.endPart(done, result, part.Last)
 	if err := s.writer.commit(tx); err != nil {
 		return err
 	}
 	s.repaired(result)
+	return nil
+}
+
+// deleteRows deletes extra rows. Each counts against the number that the request confirms first, and then
+// against the day's budget.
+func (s *sweeper) deleteRows(tx *watermark.Transaction, extra []reconcile.Difference,
+	result *watermark.Swept) error {
+	for _, d := range extra {
+		confirmed := s.state.mark.Sweep.ConfirmedDeletes > 0
+		if confirmed {
+			s.state.mark.ChangeSweep(func(x *watermark.Sweep) { x.ConfirmedDeletes-- })
+		}
+		s.state.delete(tx, d.ID, d.Strays, confirmed, s.cfg.wall())
+		result.Tombstones++
+		if err := s.writer.commitIfFull(tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeOutLetters takes out the dead letters of rows that are well or gone, and those of rows without a usable
+// id that no read has met since the sweep began. If there is doubt, no row is gone.
+func (s *sweeper) takeOutLetters(tx *watermark.Transaction, rows []reconcile.Difference, doubt bool) error {
+	for _, d := range rows {
+		switch {
+		case d.Row != nil:
+			s.state.heal(tx, d.ID)
+		case !doubt:
+			s.state.deadLetters.takeOut(tx, d.ID)
+		}
+		if err := s.writer.commitIfFull(tx); err != nil {
+			return err
+		}
+	}
+	part, _ := s.inHand.Part()
+	if doubt || !part.All() || s.inHand.Report().Nameless > len(s.inHand.Nameless()) {
+		return nil
+	}
+	for _, key := range s.state.deadLetters.unmet() {
+		s.state.deadLetters.remove(tx, key)
+		if err := s.writer.commitIfFull(tx); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -168,19 +182,16 @@ func (s *sweeper) publishRows(tx *watermark.Transaction, rows []reconcile.Differ
 		put, err := s.state.add(tx, d.Row, schemas.Hash(d.Row.Value), false, s.cfg.wall())
 		switch {
 		case err != nil: // there is no room for it
-			if err := s.writer.commitIfDue(*tx); err != nil {
-				return err
-			}
-			return err
-		case !put:
-			result.DeadLetters++
-			continue
+			return cmp.Or(s.writer.commitIfDue(*tx), err)
+		case put:
+			result.Published++
 		case d.Kind == reconcile.Missing:
-			result.Missing++
+			result.Missing--
+			result.DeadLetters++
 		default:
-			result.Stale++
+			result.Stale--
+			result.DeadLetters++
 		}
-		result.Published++
 		if err := s.writer.commitIfFull(tx); err != nil {
 			return err
 		}
@@ -188,7 +199,8 @@ func (s *sweeper) publishRows(tx *watermark.Transaction, rows []reconcile.Differ
 	return nil
 }
 
-// notForDeletion is the remark about an answer without any row: a table restored empty, a filter that changed.
+// notForDeletion is the remark about an answer without any row: a table restored empty, a filter that
+// changed.
 const notForDeletion = "an empty answer is not taken for deletion"
 
 // doubt returns the reason why nothing that the service does not show is taken for deleted, or "". extra is
@@ -213,8 +225,8 @@ func (s *sweeper) doubt(c reconcile.Report, extra int, done watermark.Swept) str
 	return ""
 }
 
-// endPart notes in the watermark what a part of the sweep came to. The sweep goes on behind the part's last id,
-// if there are ids behind it.
+// endPart notes in the watermark what a part of the sweep came to. The sweep goes on behind the part's last
+// id, if there are ids behind it.
 func (s *sweeper) endPart(done, result watermark.Swept, last int64) {
 	mark, sweep := &s.state.mark, s.state.mark.Sweep
 	total := result

@@ -312,11 +312,11 @@ func (s *shop) wanted(r Request, row row) bool {
 	case Full:
 		return (r.IDs == nil || r.IDs.Holds(row.id)) && row.updatedAt >= r.From && !row.dayless
 	case Lookup:
-		if r.Everywhere {
-			return true
-		}
 		if s.notFound != 0 && row.id == s.notFound {
 			return false
+		}
+		if r.Everywhere {
+			return true
 		}
 		if row.dayless {
 			return slices.ContainsFunc(r.Suspects, func(x Suspect) bool {

@@ -11,8 +11,8 @@ import (
 
 // sights records what the poller's reads show of the rows whose differences a comparison is to confirm. A
 // difference counts only if no read in between has shown anything else (reconcile.Confirmation). Passes and
-// second looks note each batch before the poller deals with it (Poller.read). The comparison itself knows what
-// its own looks have shown.
+// second looks note each batch before the poller deals with it (Poller.read). The comparison itself knows
+// what its own looks have shown.
 //
 // So nothing that this owner publishes goes unseen: a row that a poll publishes was sighted before.
 // A predecessor's sights are not kept, so a new owner begins each confirmation with its own first look.

@@ -27,8 +27,8 @@ type SweepConfig struct {
 	Source func() Source
 	// Topic reads the data topic.
 	Topic reconcile.TopicReader
-	// Turn is shared by the pollers of a process. A sweep has a place in it during its first reading, which takes
-	// most of its memory and of its requests to the service. So its capacity limits both.
+	// Turn is shared by the pollers of a process. A sweep has a place in it during its first reading, which
+	// takes most of its memory and of its requests to the service. So its capacity limits both.
 	Turn chan struct{}
 	// MaxSuspects limits the differences of one part of a sweep, Memory what a sweep takes; 0:
 	// reconcile.Config's.
@@ -65,12 +65,12 @@ const (
 //	a poll         that begins after it: it delivers what was under way
 //	looking again  at what differed, in the same way
 //	an overlap     or more, of polls
-//	looking again  Differences that both looks have shown count, unless another read has shown otherwise (sights)
+//	looking again  what both looks have shown counts, unless another read has shown otherwise (sights)
 //	repairing      what counts, in the poller's goroutine (repair, erase)
 //
-// The repair needs no look of its own. Between a look and the repair only this owner's polls may publish a newer
-// version of a row, because whoever else writes with its transactional id has fenced it. A poll reads through
-// sights before it publishes, and then the difference does not count.
+// The repair needs no look of its own. Between a look and the repair only this owner's polls may publish a
+// newer version of a row, because whoever else writes with its transactional id has fenced it. A poll reads
+// through sights before it publishes, and then the difference does not count.
 //
 // A table that does not fit into memory is swept in parts, ranges of ids, and each part goes through all of
 // this. How far the sweep has come is in the watermark, and so is that a part was begun, before it is:
@@ -152,8 +152,8 @@ func (s *sweeper) begunAnew() {
 	}
 }
 
-// asked begins at once what failed before, because a request came in. A sweep in hand gives way to the one that
-// is asked for now.
+// asked begins at once what failed before, because a request came in. A sweep in hand gives way to the one
+// that is asked for now.
 func (s *sweeper) asked() {
 	if s.inHand != nil && s.inHand.erase == nil {
 		s.end()
@@ -163,8 +163,8 @@ func (s *sweeper) asked() {
 	}
 }
 
-// step takes the comparison in hand a step further, or begins one, after a poll that went well. Its error is one
-// of a write, or ctx has ended. With any other error the comparison is tried again, and polls go on.
+// step takes the comparison in hand a step further, or begins one, after a poll that went well. Its error is
+// one of a write, or ctx has ended. With any other error the comparison is tried again, and polls go on.
 func (s *sweeper) step(ctx context.Context) error {
 	w := s.inHand
 	if w == nil {
@@ -187,8 +187,9 @@ func (s *sweeper) step(ctx context.Context) error {
 		return nil
 	}
 	if err == nil && w.looks == 0 && w.Suspects() > 0 {
-		s.sights.watch(w.IDs())
-		return nil // the next poll begins later than what was read, and may deliver it
+		if s.sights.watch(w.IDs()); w.erase == nil {
+			return nil // the next poll begins later than what was read, and may deliver it
+		}
 	}
 	if err == nil {
 		s.see()
@@ -229,9 +230,9 @@ func (s *sweeper) waits() bool {
 	return waits
 }
 
-// begin begins a comparison if one is due. Not before a first load is complete: all of the rest would differ. Not
-// while a replay runs: it publishes everything anyway. And never with `run --once`, which would not stay to
-// the end.
+// begin begins a comparison if one is due. Not before a first load is complete: all of the rest would differ.
+// Not while a replay runs: it publishes everything anyway. And never with `run --once`, which would not stay
+// to the end.
 func (s *sweeper) begin(ctx context.Context) error {
 	mark := &s.state.mark
 	switch {
@@ -305,8 +306,8 @@ func nextSweep(resource string, last schemas.Instant, born time.Time, interval t
 	return after.Add(-phase).Truncate(interval).Add(interval + phase)
 }
 
-// start starts the first reading of these rows, or if erase is nil, of the part of the sweep that the watermark
-// says is begun. It calls read when that is over. The comparison has a source of its own.
+// start starts the first reading of these rows, or if erase is nil, of the part of the sweep that the
+// watermark says is begun. It calls read when that is over. The comparison has a source of its own.
 func (s *sweeper) start(ctx context.Context, erase map[int64]bool, read func()) {
 	c, mark := s.cfg, &s.state.mark
 	known := Request{From: c.Start, Identity: mark.Identity, Fields: s.state.expectedFields()}

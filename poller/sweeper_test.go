@@ -490,10 +490,10 @@ func TestPollsGoOnWhileASweepLooks(t *testing.T) {
 		})
 	}
 	for s.poller.sweeper.inHand.working == nil {
+		s.now = s.now.Add(time.Second)
 		if err := s.work(); err != nil {
 			t.Fatal(err)
 		}
-		s.now = s.now.Add(time.Second)
 	}
 	<-reading
 	for range 10 {
@@ -512,4 +512,41 @@ func TestPollsGoOnWhileASweepLooks(t *testing.T) {
 		}
 	}
 	s.wants(s.rows[2])
+}
+
+// Between the last look and the repair a poll may publish just what the look has shown.
+func TestWhatIsDeliveredAfterTheLastLookIsNotPublishedAgain(t *testing.T) {
+	s := openShop(t, 10, nil)
+	s.rows[1] = s.row(1, -time.Hour, 2)
+	id := s.askSweep()
+	for w := s.poller.sweeper.inHand; w == nil || w.looks < 2 || w.working == nil; w = s.poller.sweeper.inHand {
+		s.poll()
+		s.now = s.now.Add(time.Second)
+	}
+	s.topic = append(s.topic, s.published(s.rows[1]))
+	records := len(s.topic)
+	s.await(id)
+	if got := s.mark.Swept; got.Stale != 0 || len(s.topic) != records {
+		t.Errorf("swept %+v, %d records more", got, len(s.topic)-records)
+	}
+}
+
+// The row is nowhere at both looks. Meanwhile a poll has met a row that has lost its id.
+func TestNothingIsDeletedAfterAPollHasMetARowWithoutAnID(t *testing.T) {
+	for name, ask := range map[string]func(*shop){
+		"sweep": func(s *shop) { s.askSweep() },
+		"erase": func(s *shop) { s.erase(1) },
+	} {
+		s := openShop(t, 10, func(c *Config) { c.Sweep.Tombstone = true })
+		delete(s.rows, 1)
+		ask(s)
+		s.pollFor(shopOverlap / 2)
+		s.rows[1] = row{id: 1, updatedAt: s.now, bad: true, nameless: true}
+		s.poll()
+		delete(s.rows, 1)
+		s.pollFor(3 * shopOverlap)
+		if r, _ := s.newest(1); r.Tombstone || s.mark.Sweep != nil || len(s.mark.Erase) > 0 {
+			t.Errorf("%s: the topic holds %+v; swept %+v, erased %+v", name, r, s.mark.Swept, s.mark.Erased)
+		}
+	}
 }

@@ -2,21 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
-	"github.com/storestream/storestream/schemas"
 )
 
 func eraseCommand(env *environment) *cobra.Command {
@@ -28,8 +24,7 @@ func eraseCommand(env *environment) *cobra.Command {
 		Short:             "Delete rows from the topic that the service has deleted",
 		Long: fmt.Sprintf(`Asks the running instance to look the rows up in the service, and to delete each that is
 not there: when it was looked for again after the resource's overlap, and neither shown then nor by any read
-in between. Over REST one of these reads is a sweep, which erase asks for, because only a sweep reads all
-rows. What the service still has stays, and all stays while it shows no row at all. At most %d rows at a time.
+in between. Over REST each time all rows are read. What the service still has stays, and all stays while it shows no row at all. At most %d rows at a time.
 Ids below 0 go after --.
 
 It deletes every copy that storestream may delete: the row, records with its key that another program wrote
@@ -42,8 +37,8 @@ Sweeps and erase share this budget. --confirm-deletes with the number of rows go
 It says where the request has to wait: no instance has the resource, or its owner is blocked or fails.
 
 It asks first; where there is no terminal, it needs --yes. With --wait it stays until the rows are dealt with,
-says when the request begins or ceases to wait and for what, when it was taken and until when about that goes
-on, and exits with 1 if one of them stays.`, watermark.MostErased),
+says when the request begins or ceases to wait and for what, and when it was taken, and exits with 1 if one of
+them stays.`, watermark.MostErased),
 		Example: "  storestream erase users 123\n  storestream erase users 123 456 --yes --wait",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, ids, err := rowsToErase(cmd, args)
@@ -56,12 +51,12 @@ on, and exits with 1 if one of them stays.`, watermark.MostErased),
 			if err := env.mayAsk(cmd, yes, false); err != nil {
 				return err
 			}
-			cfg, set, err := env.load()
+			cfg, err := env.config()
 			if err != nil {
 				return err
 			}
 			return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
-				return erase(cmd.Context(), env, cfg, cluster, set.Get(name), ids, confirmed, yes, stay)
+				return erase(cmd.Context(), env, cfg, cluster, name, ids, confirmed, yes, stay)
 			})
 		},
 	}
@@ -98,38 +93,27 @@ func rowsToErase(cmd *cobra.Command, args []string) (name string, ids []int64, e
 	return args[0], ids, nil
 }
 
-// erase asks for the rows that the topic holds, and stays until they are dealt with if it shall.
-func erase(ctx context.Context, env *environment, cfg *config.Config, cluster *producer.Cluster,
-	r *schemas.Resource, ids []int64, confirmed int, yes, stay bool) error {
-	held, err := heldRows(ctx, cluster, r, ids)
-	if err != nil {
-		return err
-	}
+// erase asks for the rows, and stays until they are dealt with if it shall.
+func erase(ctx context.Context, env *environment, cfg *config.Config, cluster *producer.Cluster, name string,
+	ids []int64, confirmed int, yes, stay bool) error {
 	var rows []watermark.RowToErase
 	for _, id := range ids {
-		if !held[id] {
-			env.print("%s %d: the topic holds no such row, and no dead letter of it\n", r.Name, id)
-			continue
-		}
 		rows = append(rows, watermark.RowToErase{ID: id})
 	}
-	if len(rows) == 0 {
-		return nil
-	}
 	question := fmt.Sprintf("Delete %s of %s from the topic, if the service does not have them any more?",
-		terminal.Plural(len(rows), "row"), r.Name)
+		terminal.Plural(len(rows), "row"), name)
 	if !yes && !env.confirm(question) {
 		return errNotConfirmed
 	}
-	asked, err := ask(ctx, cluster, []string{r.Name}, watermark.Request{Kind: watermark.Erases, Rows: rows,
+	asked, err := ask(ctx, cluster, []string{name}, watermark.Request{Kind: watermark.Erases, Rows: rows,
 		ConfirmedDeletes: confirmed})
 	if err != nil {
 		return err
 	}
-	env.print("%s: asked to erase %s\n%s\n", r.Name, terminal.Plural(len(rows), "row"), remains(cfg))
+	env.print("%s: asked to erase %s\n%s\n", name, terminal.Plural(len(rows), "row"), remains(cfg))
 	f := newFollower(env, cfg, cluster)
-	f.sayWhoTakes(ctx, []string{r.Name}, "; it takes the resource's overlap and a poll or two"+
-		overREST(cfg, r.Name, ", and a sweep"))
+	f.sayWhoTakes(ctx, []string{name}, "; it takes the resource's overlap, and over REST two or three times as "+
+		"long as to read everything")
 	if !stay {
 		return nil
 	}
@@ -145,37 +129,6 @@ func remains(cfg *config.Config) string {
 	}
 	return "Older records of an erased row and of its dead letter stay in the topics' logs " + within + ". " +
 		"Consumers, backups and mirrors have to delete their own copies."
-}
-
-// heldRows returns the rows that have a record in the topic, in any partition, or a dead letter.
-func heldRows(ctx context.Context, cluster *producer.Cluster, r *schemas.Resource, ids []int64) (
-	map[int64]bool, error) {
-	held, newest := map[int64]bool{}, map[[2]int64]bool{}
-	wanted := func(id int64) bool { return slices.Contains(ids, id) }
-	_, err := producer.ReadTopic(ctx, cluster, r, nil, wanted, func(p watermark.Published) error {
-		if !p.Foreign {
-			newest[[2]int64{p.ID, int64(p.Partition)}] = !p.Tombstone
-		}
-		return nil
-	})
-	for copied, there := range newest {
-		held[copied[0]] = held[copied[0]] || there
-	}
-	if errors.Is(err, kerr.UnknownTopicOrPartition) {
-		err = fmt.Errorf("topic %s does not exist: `storestream run` creates and fills it", cluster.Topic(r.Name))
-	}
-	if err != nil {
-		return nil, err
-	}
-	letters, err := producer.ReadDeadLetters(ctx, cluster, r.Name)
-	if errors.Is(err, kerr.UnknownTopicOrPartition) {
-		return held, nil
-	}
-	for _, id := range ids {
-		_, has := letters[watermark.DeadLetterKey(r.Name, schemas.Reject{ID: id, HasID: true})]
-		held[id] = held[id] || has
-	}
-	return held, err
 }
 
 // followErase prints what became of each row.
@@ -195,9 +148,12 @@ func followErase(ctx context.Context, f *follower, asked watermark.Request) erro
 				continue
 			}
 			delete(open, e.ID)
-			if e.Left == "" {
+			switch e.Left {
+			case "":
 				f.say("%s %d: erased\n", asked.Resource, e.ID)
-			} else {
+			case watermark.NoSuchRow:
+				f.say("%s %d: %s\n", asked.Resource, e.ID, e.Left)
+			default:
 				stay(e.ID, "stays: "+e.Left)
 			}
 		}
@@ -216,25 +172,14 @@ func followErase(ctx context.Context, f *follower, asked watermark.Request) erro
 	return err
 }
 
-// eraseStep says until when about the rows that the owner has taken are dealt with: it looks after its next
-// poll, and after the overlap again.
+// eraseStep says what the owner does with the rows that it has taken.
 func (f *follower) eraseStep(r *following, resources func(string) health.Resource) step {
 	mark, settings := resources(r.Resource).Mark, f.cfg.Resources[r.Resource]
 	if !slices.ContainsFunc(mark.Erase, func(e watermark.Erase) bool { return e.RequestUID == r.UID }) {
 		return step{}
 	}
-	until := time.Now().Add(settings.Overlap + 2*settings.Interval)
-	return step{"looks", fmt.Sprintf("the service is asked now, and once more after the overlap (%s) for what "+
-		"it does not show: until about %s%s", terminal.Duration(settings.Overlap),
-		until.UTC().Format("15:04:05Z"), overREST(f.cfg, r.Resource, ", or when a sweep is over"))}
-}
-
-// overREST is text for a resource that goes over REST, else "".
-func overREST(cfg *config.Config, resource, text string) string {
-	if cfg.Resources[resource].Source != config.REST {
-		return ""
-	}
-	return text
+	return step{"looks", fmt.Sprintf("the service is asked now, and once more after the overlap (%s) for rows that "+
+		"it does not show", terminal.Duration(settings.Overlap))}
 }
 
 func waitsToBeErased(mark watermark.Watermark, uid string, id int64) bool {

@@ -28,12 +28,10 @@ func sweepCommand(env *environment) *cobra.Command {
 		Long: `Asks the running instance to read the service and the topic in full, to look again at what
 differs after its next polls, and to publish every row that the topic lacks or holds wrongly. So it also
 repairs what no poll can see: updates that did not touch updated_at, rows that came too late, and what
-somebody else wrote into the topic. Polls go on meanwhile; over REST a sweep takes part of the rate that
-the service allows. Where the topic has a newer state than the service shows, the service's is published
-once it was shown for the resource's overlap: minutes more.
+somebody else wrote into the topic. What differs is looked at twice, the resource's overlap apart, before
+it is repaired. Polls go on meanwhile; over REST a sweep takes part of the rate that the service allows.
 
-Rows that the service no longer has get a tombstone, or are only reported where sweep.deletes is report: after
-they were looked for twice more, and not shown for the resource's overlap. They are never taken for deleted
+Rows that the service no longer has get a tombstone, or are only reported where sweep.deletes is report. They are never taken for deleted
 where the service shows no row at all. In a day (UTC) 100 rows of a resource may be deleted, or a hundredth of
 the topic's rows if that is more: sweeps and erase share this budget. If more are due, they stay, and the
 sweep says how many. Look in the service whether they were deleted. If so, --confirm-deletes with that number
@@ -146,9 +144,8 @@ func (f *follower) sweepStep(r *following, resources func(string) health.Resourc
 	case !r.taken || sweep == nil:
 		return step{}
 	case sweep.Tried != nil:
-		return step{"begun", fmt.Sprintf("the sweep has begun: it reads topic and service in full, and looks "+
-			"again at what differs after the next polls. Where the topic has a newer state, or a row that the "+
-			"service does not show, it takes the overlap (%s) longer, twice at most",
+		return step{"begun", fmt.Sprintf("the sweep has begun: it reads topic and service in full. If rows differ, "+
+			"it looks at them again, and once more an overlap (%s) later, twice at most",
 			terminal.Duration(f.cfg.Resources[r.Resource].Overlap))}
 	case now.Mark.Replay != nil:
 		return step{"replay", "the sweep waits until the replay is over"}

@@ -149,15 +149,15 @@ func TestAWaitSaysWhatTheOwnerIsAtEachStepOnce(t *testing.T) {
 	says(out, "users: the sweep waits until the replay is over\n")
 	says(replayed, "users: the replay is in hand: it is over with the first complete pass")
 	takes("users", &at, func(w *watermark.Watermark) { w.Replay = nil })
-	says(out, "users: the sweep has begun: it reads topic and service in full, and looks again")
+	says(out, "users: the sweep has begun: it reads topic and service in full")
 	takes("orders", nil, func(w *watermark.Watermark) { w.AcceptErase(s.requestsFor("orders")[1], at) })
 	says(out, "orders: the sweep waits until the one of users has finished reading: b reads for one at a time\n")
-	says(erased, "orders: the service is asked now, and once more after the overlap (1m30s) for what it does "+
-		"not show: until about ")
+	says(erased, "orders: the service is asked now, and once more after the overlap (1m30s) for rows that "+
+		"it does not show")
 	takes("users", nil, nothing) // a part is over
 	takes("orders", &at, nothing)
 	says(out, "orders: the sweep has begun")
-	says(out, "it takes the overlap (1m30s) longer, twice at most\n")
+	says(out, "and once more an overlap (1m30s) later, twice at most\n")
 	takes("users", &at, nothing)
 	takes("orders", nil, func(w *watermark.Watermark) { w.Trouble = &watermark.Trouble{Why: "full", Since: at} })
 	says(out, "orders: the request waits until this is over: blocked")

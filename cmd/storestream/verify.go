@@ -66,19 +66,19 @@ no row's), seconds.`,
 		return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
 			progress := terminal.NewProgress(env.stderr)
 			defer progress.Clear()
-			waits := waitTeller{stderr: env.stderr, progress: progress, said: map[string]verify.Wait{}}
+			waits := waitTeller{stderr: env.stderr, progress: progress, said: map[string]string{}}
 			var mu sync.Mutex // of both
 			result, err := verify.Run(cmd.Context(), verify.Config{
 				Settings: cfg, Schemas: set, Cluster: cluster, Resources: names,
-				Reading: func(resource string, p verify.Progress) {
+				Reading: func(resource string, part, topicRows, sourceRows int) {
 					mu.Lock()
 					defer mu.Unlock()
-					showReading(progress, resource, p)
+					showReading(progress, resource, part, topicRows, sourceRows)
 				},
-				Waiting: func(w verify.Wait) {
+				Waiting: func(resource string, rows int, what string, until time.Time) {
 					mu.Lock()
 					defer mu.Unlock()
-					waits.tell(w, time.Now())
+					waits.tell(resource, rows, what, until, time.Now())
 				},
 			})
 			if err != nil {
@@ -93,14 +93,14 @@ no row's), seconds.`,
 
 // showReading shows how far the comparison of a resource is. The rows of the topic are the best guess of how
 // many the service has.
-func showReading(progress *terminal.Progress, resource string, p verify.Progress) {
-	if p.Part > 1 {
-		resource += fmt.Sprintf(", part %d", p.Part)
+func showReading(progress *terminal.Progress, resource string, part, topicRows, sourceRows int) {
+	if part > 1 {
+		resource += fmt.Sprintf(", part %d", part)
 	}
-	if p.SourceRows == 0 {
-		progress.Show(resource+": reading the topic", p.TopicRows, 0)
+	if sourceRows == 0 {
+		progress.Show(resource+": reading the topic", topicRows, 0)
 	} else {
-		progress.Show(resource+": reading the service", p.SourceRows, max(p.TopicRows, 1))
+		progress.Show(resource+": reading the service", sourceRows, max(topicRows, 1))
 	}
 }
 
@@ -108,50 +108,25 @@ func showReading(progress *terminal.Progress, resource string, p verify.Progress
 type waitTeller struct {
 	stderr   io.Writer
 	progress *terminal.Progress
-	said     map[string]verify.Wait // the last one that was printed, by resource
+	said     map[string]string // what was printed last, by resource
 }
 
 // shortWait is the longest wait that is not printed.
 const shortWait = 10 * time.Second
 
-func (w *waitTeller) tell(wait verify.Wait, now time.Time) {
-	if w.news(wait, now) {
-		w.said[wait.Resource] = wait
+// tell prints a wait that is not a short one, and not the one that was printed last.
+func (w *waitTeller) tell(resource string, rows int, what string, until, now time.Time) {
+	if w.said[resource] != what && (until.IsZero() || until.Sub(now) > shortWait) {
+		w.said[resource] = what
 		w.progress.Clear()
-		_, _ = fmt.Fprintf(w.stderr, "%s\n", waitText(wait))
+		text := fmt.Sprintf("%s: %s different so far, looked at again after %s", resource,
+			terminal.Plural(rows, "row"), what)
+		if !until.IsZero() { // it ends within a second that is not over then
+			text += ", by " + until.Add(time.Second).UTC().Format("15:04:05Z") + " at the latest"
+		}
+		_, _ = fmt.Fprintf(w.stderr, "%s\n", text)
 	}
-	w.progress.Say(wait.Resource + ": " + terminal.Plural(wait.Rows, "row") + " to look at again")
-}
-
-// news says whether a wait is to be told of: it is not a short one, and it is not the one that was told of,
-// or ends later. Rows that are deferred come and go, and make a wait that was told of shorter.
-func (w *waitTeller) news(wait verify.Wait, now time.Time) bool {
-	before, told := w.said[wait.Resource]
-	switch {
-	case told && before.Last != wait.Last:
-		told = false
-	case told && wait.Handover:
-		return !before.Handover
-	}
-	return wait.Handover || wait.Until.Sub(now) > shortWait && (!told || wait.Until.After(before.Until))
-}
-
-// waitText returns why a resource waits, in a line.
-func waitText(w verify.Wait) string {
-	text := fmt.Sprintf("%s: %s different so far, looked at again ", w.Resource, terminal.Plural(w.Rows, "row"))
-	if w.Last {
-		text += "for the last time "
-	}
-	// Until ends within a second that is not over then.
-	until := w.Until.Add(time.Second).UTC().Format("15:04:05Z") + " at the latest"
-	switch {
-	case w.Handover:
-		return text + "after the next owner's polls: the resource is being handed over"
-	case w.Deferred:
-		return text + fmt.Sprintf("by %s: the running instance defers rows, which it publishes after the "+
-			"overlap (%s)", until, terminal.Duration(w.Overlap))
-	}
-	return text + "after the next poll, by " + until
+	w.progress.Say(resource + ": " + terminal.Plural(rows, "row") + " to look at again")
 }
 
 // printResult prints the result. Its error is the exit status.

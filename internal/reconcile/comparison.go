@@ -33,9 +33,9 @@ type Comparison struct {
 
 // Report is the figures of a comparison.
 type Report struct {
-	// SourceRows and TopicRows were compared. DeadLetters counts the source's rows that cannot be published. They
-	// are not among SourceRows. Nameless counts those of them that have no usable id, so they match no row of the
-	// topic.
+	// SourceRows and TopicRows were compared. DeadLetters counts the source's rows that cannot be published.
+	// They are not among SourceRows. Nameless counts those of them that have no usable id, so they match no row
+	// of the topic.
 	SourceRows, TopicRows, DeadLetters, Nameless int
 	// InFlight rows differed in the first reading and no longer at a later look.
 	InFlight int
@@ -76,9 +76,9 @@ func New(cfg Config) *Comparison {
 		suspects: map[int64]*suspect{}}
 }
 
-// First reads both sides once. It calls progress now and then, with the rows of the topic and of the source so
-// far. Named rows are all suspects, and only the topic is read for them. After an error the comparison is of no
-// use.
+// First reads both sides once. It calls progress now and then, with the rows of the topic and of the source
+// so far. Named rows are all suspects, and only the topic is read for them. After an error the comparison is
+// of no use.
 func (c *Comparison) First(ctx context.Context, progress func(topicRows, sourceRows int)) (err error) {
 	if c.cfg.IDs == nil {
 		c.everywhere = true
@@ -98,7 +98,8 @@ func (c *Comparison) First(ctx context.Context, progress func(topicRows, sourceR
 	return err
 }
 
-// Part is the ids that First read. crowded: it ends where it does because more differed than one part takes in.
+// Part is the ids that First read. crowded: it ends where it does because more differed than one part takes
+// in.
 func (c *Comparison) Part() (ids Range, crowded bool) { return c.part, c.crowded }
 
 // Look looks at the suspects again: in the topic, then those that still differ in the source.
@@ -108,8 +109,8 @@ func (c *Comparison) Part() (ids Range, crowded bool) { return c.part, c.crowded
 // other order, a row that changes all the time might be published between the two readings, again and again,
 // in versions that no look has met.
 //
-// If a full reading has not looked for the suspects yet, and the source is read by day, Look makes one for those
-// that it does not find: the lookup reads all rows by one dimension, and a full reading by the other.
+// If a full reading has not looked for the suspects yet, and the source is read by day, Look makes one for
+// those that it does not find: the lookup reads all rows by one dimension, and a full reading by the other.
 //
 // A look that fails leaves the suspects as they were. It may be tried again.
 func (c *Comparison) Look(ctx context.Context) error {
@@ -121,7 +122,7 @@ func (c *Comparison) Look(ctx context.Context) error {
 		rows = append(rows, c.suspects[id].toLookUp(id))
 	}
 	from, found := c.cfg.Now(), lookup{wanted: c.suspects, versions: map[int64][]schemas.Record{},
-		rejects: map[int64]schemas.Reject{}}
+		rejects: map[int64]schemas.Reject{}, nameless: map[uint64]bool{}}
 	if err := found.read(c.cfg.Source(ctx, everyID, rows)); err != nil {
 		return err
 	}
@@ -132,7 +133,7 @@ func (c *Comparison) Look(ctx context.Context) error {
 		c.everywhere = true
 	}
 	c.report.Empty = c.report.Empty || found.empty
-	c.report.Nameless = max(c.report.Nameless, found.nameless)
+	c.report.Nameless = max(c.report.Nameless, len(found.nameless))
 	for id, s := range c.suspects {
 		c.kept -= s.size()
 		s.underWay = s.update(c.cfg, found.versions[id], found.reject(id), from, c.cfg.Now())
@@ -199,14 +200,15 @@ func (c *Comparison) clear() {
 	}
 }
 
-// suspect returns the suspect id, and makes it if there is none. topic is its version in the topic, if inTopic.
+// suspect returns the suspect id, and makes it if there is none. topic is its version in the topic, if
+// inTopic.
 func (c *Comparison) suspect(id int64, topic rowset.Version, inTopic bool) *suspect {
 	s := c.suspects[id]
 	if s == nil {
 		topic.Marked = false
 		_, letter := c.cfg.Letters[id]
-		s = &suspect{inTopic: inTopic, topic: topic, topicBefore: topic, created: schemas.MinInstant, letter: letter,
-			named: c.cfg.IDs != nil}
+		s = &suspect{inTopic: inTopic, topic: topic, topicBefore: topic, created: schemas.MinInstant,
+			letter: letter, named: c.cfg.IDs != nil}
 		c.suspects[id] = s
 		c.kept += s.size()
 	}
@@ -223,7 +225,8 @@ func (c *Comparison) See(id int64, state rowset.Version, at time.Time) {
 	}
 }
 
-// SeeNameless notes that another read has shown rows without a usable id. Each may be a row that the topic has.
+// SeeNameless notes that another read has shown rows without a usable id. Each may be a row that the topic
+// has.
 func (c *Comparison) SeeNameless() { c.report.Nameless = max(c.report.Nameless, 1) }
 
 // Due returns when another look may confirm the differences that do not count yet. false: there are none.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"math"
@@ -377,5 +378,31 @@ func TestRecordsWhereTheirKeysDoNotBelongAreDifferencesUntilTheyAreTakenOut(t *t
 	}
 	if got, want := kinds(c), (map[int64]Kind{0: Stale, 20: Missing, 30: Extra}); !maps.Equal(got, want) {
 		t.Errorf("after one was taken out: differences %v, want %v", got, want)
+	}
+}
+
+// A dead letter belongs to a row that cannot be published, and to no other.
+func TestDeadLettersAreComparedToo(t *testing.T) {
+	reject := func(id int64) schemas.Reject {
+		return schemas.Reject{ID: id, HasID: true, Row: fmt.Appendf(nil, "bad %d", id)}
+	}
+	p := &pair{source: map[int64]schemas.Record{1: row(1, 1000, 7), 2: row(2, 1000, 7)},
+		letters: map[int64]uint64{1: 5, 3: 5, 4: watermark.DeadLetterHash([]byte("bad 4")), 5: 5, 7: 5},
+		rejects: []schemas.Reject{reject(4), reject(5), reject(6)}}
+	for _, id := range []int64{1, 2, 7} {
+		p.publish(row(id, 1000, 7))
+	}
+	// 1 is well, 3 is nowhere, 4 has its letter, 5 has another one, 6 has none, 7 is in the topic alone.
+	want := map[int64]Kind{1: Leftover, 3: Leftover, 5: Unpublishable, 6: Unpublishable, 7: Extra}
+	c := p.run(t, 2)
+	if got := kinds(c); !maps.Equal(got, want) || c.Report().DeadLetters != 3 {
+		t.Errorf("differences %v, want %v; %+v", got, want, c.Report())
+	}
+	p.rejects = p.rejects[:1] // one look later two of them are gone: that may be false
+	if err := c.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := kinds(c); got[5] != Unknown || got[6] != Unknown {
+		t.Errorf("differences %v", got)
 	}
 }

@@ -16,7 +16,8 @@ type Config struct {
 	Source SourceReader
 	// ByID is set if the source reads a range of ids alone, in the order of ids.
 	ByID bool
-	// From is the first id to compare. IDs, if not nil, are the rows to compare instead, all of them in one part.
+	// From is the first id to compare. IDs, if not nil, are the rows to compare instead, all of them in one
+	// part.
 	From int64
 	IDs  []int64
 	// Start is the earliest updated_at of the topic's rows. MinInstant means that the topic holds all rows.

@@ -2,16 +2,16 @@ package reconcile
 
 import "time"
 
-// Confirmation is the rule by which a state of a row comes to count that one read alone does not prove: a copy
-// of the service that lags shows an older state, and over REST a row that is being updated may be nowhere for a
-// while. A state counts once two reads, an overlap apart, have shown it, and no read in between has shown
-// another one. Otherwise two moments of a lag, or of two updates, would prove it:
+// Confirmation is the rule by which a state of a row comes to count that one read alone does not prove: a
+// copy of the service that lags shows an older state, and over REST a row that is being updated may be
+// nowhere for a while. A state counts once two reads, an overlap apart, have shown it, and no read in between
+// has shown another one. Otherwise two moments of a lag, or of two updates, would prove it:
 //
 //	first look  a poll      last look, an overlap later
 //	nothing     version 2   nothing: version 3 is under way
 //
-// S tells the states apart. One of its values has to mean that the row was not shown. The zero Confirmation has
-// been shown nothing.
+// S tells the states apart. One of its values has to mean that the row was not shown. The zero Confirmation
+// has been shown nothing.
 type Confirmation[S comparable] struct {
 	state S
 	since time.Time // the end of the first read that showed state

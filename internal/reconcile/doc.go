@@ -1,5 +1,5 @@
-// Package reconcile is the engine that compares a topic with its source while rows go on changing in both, and
-// says which of the differences count.
+// Package reconcile is the engine that compares a topic with its source while rows go on changing in both,
+// and says which of the differences count.
 //
 //	First        reads both sides once. Rows that differ are suspects. Most of them are only under way: they
 //	             were read from the source before their upsert came, or published between the two readings.
@@ -26,9 +26,9 @@
 // A row is Extra only if no read has shown it since the comparison began. If one read shows a row and another
 // does not, the row is Unknown: it may have been deleted in between, or the other read asked a question that
 // does not show it. Such a row is neither equal nor deleted. So a row that is to be deleted was absent from a
-// full reading, and from two looks that read all rows by another dimension, an overlap apart, and the caller's
-// other reads did not show it meanwhile either (See). The first reading itself confirms nothing, because it
-// takes long and nothing is watched yet.
+// full reading, and from two looks that read all rows by another dimension, an overlap apart, and the
+// caller's other reads did not show it meanwhile either (See). The first reading itself confirms nothing,
+// because it takes long and nothing is watched yet.
 //
 // # Dead letters
 //
@@ -38,15 +38,15 @@
 // # Parts
 //
 // Config.Memory bounds the memory of a comparison, however many rows there are. A row takes 24 bytes during
-// First. A comparison is of one part of the table: the ids from Config.From on, up to an end that is found while
-// it reads.
+// First. A comparison is of one part of the table: the ids from Config.From on, up to an end that is found
+// while it reads.
 //
-// How ids are spread is not known beforehand. So a part begins as all ids from the first on. When its rows fill
-// the memory, or more of them differ than may be suspects, the highest eighth of the ids goes, and the part ends
-// below them. Ids above the end are passed over from then on. In the end all rows of the part are held, because
-// no row below its end ever went. The next part begins behind it, and the last one ends at the highest possible
-// id. So the parts cover every id once, however the ids are spread. A source that is read in the order of ids
-// reads no further than the part's end. Another one reads all rows for each part.
+// How ids are spread is not known beforehand. So a part begins as all ids from the first on. When its rows
+// fill the memory, or more of them differ than may be suspects, the highest eighth of the ids goes, and the
+// part ends below them. Ids above the end are passed over from then on. In the end all rows of the part are
+// held, because no row below its end ever went. The next part begins behind it, and the last one ends at the
+// highest possible id. So the parts cover every id once, however the ids are spread. A source that is read in
+// the order of ids reads no further than the part's end. Another one reads all rows for each part.
 //
 // Comparing changes nothing.
 package reconcile

@@ -25,8 +25,8 @@ type firstReading struct {
 }
 
 func (c *Comparison) readPart(ctx context.Context, progress func(topicRows, sourceRows int)) error {
-	// A part's rows take eleven sixteenths of the memory. The suspects take an eighth, at least 1 MiB. Readers of
-	// both sides take the rest.
+	// A part's rows take eleven sixteenths of the memory. The suspects take an eighth, at least 1 MiB. Readers
+	// of both sides take the rest.
 	f := firstReading{c, rowset.New(int(c.cfg.Memory / 16 * 11)), map[int64][]int32{}}
 	defer f.rows.Close()
 	folded, wanted := 0, func(id int64) bool { return c.part.Holds(id) }
@@ -201,8 +201,8 @@ func (f *firstReading) meetReject(r *schemas.Reject) {
 	f.makeRoom()
 }
 
-// suspectUnmet makes suspects of the rows that the source did not show: those of the topic, those with a stray,
-// and those with a dead letter. It counts the part's rows.
+// suspectUnmet makes suspects of the rows that the source did not show: those of the topic, those with a
+// stray, and those with a dead letter. It counts the part's rows.
 func (f *firstReading) suspectUnmet() {
 	counted := func(id int64, v rowset.Version) bool { return f.part.Holds(id) && v.Millis != notShown.Millis }
 	f.rows.Each(func(id int64, v rowset.Version) {

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -12,7 +13,7 @@ type lookup struct {
 	wanted   map[int64]*suspect
 	versions map[int64][]schemas.Record
 	rejects  map[int64]schemas.Reject // the newest version that cannot be published
-	nameless int
+	nameless map[uint64]bool          // rows without a usable id, by their hash
 	empty    bool
 }
 
@@ -33,7 +34,7 @@ func (l *lookup) read(answers iter.Seq2[Answer, error]) error {
 			before, there := l.rejects[r.ID]
 			switch {
 			case !r.HasID:
-				l.nameless++
+				l.nameless[watermark.DeadLetterHash(r.Row)] = true
 			case l.wanted[r.ID] != nil && (!there || r.UpdatedAt >= before.UpdatedAt):
 				l.rejects[r.ID] = r
 			}
@@ -42,8 +43,8 @@ func (l *lookup) read(answers iter.Seq2[Answer, error]) error {
 	return nil
 }
 
-// reject returns the row if it cannot be published, or nil. A good version at least as new as the bad one means
-// that it can: the source showed an older version beside the row.
+// reject returns the row if it cannot be published, or nil. A good version at least as new as the bad one
+// means that it can: the source showed an older version beside the row.
 func (l *lookup) reject(id int64) *schemas.Reject {
 	r, bad := l.rejects[id]
 	asNew := func(row schemas.Record) bool { return row.UpdatedAt >= r.UpdatedAt }

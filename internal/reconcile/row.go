@@ -105,8 +105,8 @@ func (s *suspect) toLookUp(id int64) Suspect {
 	return Suspect{ID: id, UpdatedAt: updated, CreatedAt: s.created}
 }
 
-// fold takes a newer record of the topic. A value that another program wrote has no created_at. Then the known
-// created_at stays.
+// fold takes a newer record of the topic. A value that another program wrote has no created_at. Then the
+// known created_at stays.
 func (s *suspect) fold(p watermark.Published) {
 	if p.Stray {
 		s.strays = foldStray(s.strays, p)
@@ -143,8 +143,8 @@ func (s *suspect) show(cfg Config, row *schemas.Record) {
 	}
 }
 
-// update notes what the source showed of the row in one look between two times: versions, and reject if the row
-// cannot be published.
+// update notes what the source showed of the row in one look between two times: versions, and reject if the
+// row cannot be published.
 //
 // It reports whether the row is under way: the row changed since the look before, and the topic got a version
 // from between the two looks. No look has met that version, but the source has moved on, and the pipeline
@@ -190,8 +190,8 @@ func (s *suspect) become(cfg Config, row *schemas.Record) {
 }
 
 // delivered reports whether the topic has a version that the source showed, or whether neither the topic nor
-// any read of the source had the row. A stray beside it is still a difference, because no poll takes it out, and
-// so is a dead letter.
+// any read of the source had the row. A stray beside it is still a difference, because no poll takes it out,
+// and so is a dead letter.
 func (s *suspect) delivered() bool {
 	switch {
 	case len(s.strays) > 0, s.letter, s.named, s.reject != nil:

@@ -26,6 +26,9 @@ type Erased struct {
 	Left string `json:"left,omitempty"`
 }
 
+// NoSuchRow is Erased.Left of a row that the topic does not hold.
+const NoSuchRow = "the topic holds no such row"
+
 const (
 	// MostErased limits the rows of a request, and the results that a watermark keeps.
 	MostErased = 20

@@ -43,7 +43,6 @@ type comparison struct {
 	began    time.Time
 
 	looked  time.Time // when topic and source were last read
-	last    bool      // the next look is the last one
 	rows    int       // that differ still, of the part in hand
 	figures reconcile.Report
 	found   map[reconcile.Kind][]int64 // the ids of the differences
@@ -83,8 +82,8 @@ func newComparison(c Config, r *schemas.Resource, source poller.Source,
 }
 
 // run compares part by part. It takes turn for the first reading of each, which takes most of the memory. The
-// rows that differ are looked at again before the next part begins. If more rows differ than one part takes in,
-// and still do when they are looked at again, it stops there: the topics differ.
+// rows that differ are looked at again before the next part begins. If more rows differ than one part takes
+// in, and still do when they are looked at again, it stops there: the topics differ.
 func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 	// Otherwise every row that cannot be decoded would be called stale.
 	if err := producer.SameSchemas(ctx, o.cfg.Cluster, o.resource); err != nil {
@@ -104,7 +103,7 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 			return context.Cause(ctx)
 		}
 		err := part.First(ctx, func(topicRows, sourceRows int) {
-			o.cfg.Reading(o.resource.Name, Progress{number, topicRows, sourceRows})
+			o.cfg.Reading(o.resource.Name, number, topicRows, sourceRows)
 		})
 		<-turn
 		if o.looked = time.Now(); err != nil {
@@ -128,11 +127,11 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 	return o.sameTopic(ctx, topicID)
 }
 
-// lookAgain looks again at the rows of a part that differ, each time when the running instance has had the time
-// to deliver changes that were under way. If no instance runs, one look is enough.
+// lookAgain looks again at the rows of a part that differ, each time when the running instance has had the
+// time to deliver changes that were under way. If no instance runs, one look is enough.
 func (o *comparison) lookAgain(ctx context.Context, part *reconcile.Comparison) error {
 	for looks := 0; ; looks++ {
-		o.rows, o.last = part.Suspects(), looks == mostLooks-1
+		o.rows = part.Suspects()
 		for {
 			if err := o.observe(ctx); err != nil {
 				return err
@@ -140,10 +139,11 @@ func (o *comparison) lookAgain(ctx context.Context, part *reconcile.Comparison) 
 			if o.rows == 0 || looks == mostLooks || looks > 0 && o.ownership.Abandoned {
 				return nil
 			}
-			if o.ready(time.Now()) {
+			what, until := o.waits(time.Now())
+			if what == "" {
 				break
 			}
-			o.cfg.Waiting(o.wait())
+			o.cfg.Waiting(o.resource.Name, o.rows, what, until)
 			if err := wait.For(ctx, lookEvery); err != nil {
 				return err
 			}
@@ -158,7 +158,8 @@ func (o *comparison) lookAgain(ctx context.Context, part *reconcile.Comparison) 
 // observe looks at the watermark and at the group. If the group does not answer, the known owner stays.
 //
 // Partitions that were added move keys: each row whose key has moved would be missing and look like another
-// program's, and no sweep runs on such a topic. A topic that was created again may have any number of partitions.
+// program's, and no sweep runs on such a topic. A topic that was created again may have any number of
+// partitions.
 func (o *comparison) observe(ctx context.Context) error {
 	if o.rows > 0 && time.Since(o.asked) >= askEvery {
 		asking, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
@@ -170,7 +171,7 @@ func (o *comparison) observe(ctx context.Context) error {
 		}
 		o.asked = time.Now()
 	}
-	_ = o.watch.Look(ctx) // a broker that does not answer is waited for as long as an instance that does not poll
+	_ = o.watch.Look(ctx) // a broker that does not answer is waited for like an instance that does not poll
 	if mark, ok := o.watch.Watermarks()[o.resource.Name]; ok {
 		o.mark = mark
 	}
@@ -210,40 +211,36 @@ func (o *comparison) sameTopic(ctx context.Context, was string) error {
 	return nil
 }
 
-// ready reports whether the running instance has had the time to deliver changes that were under way. It has
-// if a pass that began after the last look is complete. Over REST only some passes are complete ones, so two
-// intervals of one owner and a little are enough too. While rows are deferred, which it publishes an overlap
-// later, that is too soon.
-func (o *comparison) ready(now time.Time) bool {
-	w := o.wait()
-	switch over := now.After(w.Until); {
+// waits returns what the next look waits for, and until when at most: that the running instance has had the time
+// to deliver changes that were under way. "": it waits no longer.
+//
+// It has had the time if a pass that began after the last look is complete. Over REST only some passes are
+// complete ones, so two intervals of one owner and a little are enough too. While rows are deferred, which it
+// publishes an overlap later, that is too soon. During a handover nobody knows how long it takes.
+func (o *comparison) waits(now time.Time) (what string, until time.Time) {
+	switch {
 	case o.ownership.Abandoned:
-		return true
-	case w.Handover:
-		return false
-	case w.Deferred:
-		return over
-	default:
-		return over || o.mark.AsOf > schemas.InstantOf(o.looked)
-	}
-}
-
-// wait returns the reason to wait before the differences are looked at again.
-func (o *comparison) wait() Wait {
-	w := Wait{Resource: o.resource.Name, Rows: o.rows, Last: o.last, Handover: o.ownership.Between(),
-		Deferred: o.mark.Trouble != nil && o.mark.Trouble.Until != nil, Overlap: o.settings.Overlap}
-	if w.Handover {
-		return w
+		return "", time.Time{}
+	case o.ownership.Between():
+		return "the next owner's polls, because the resource is being handed over", time.Time{}
 	}
 	began := o.looked
 	if o.ownership.Since.After(began) {
 		began = o.ownership.Since
 	}
-	w.Until = began.Add(2*o.settings.Interval + deliverWithin)
-	if w.Deferred {
-		w.Until = w.Until.Add(w.Overlap)
+	until = began.Add(2*o.settings.Interval + deliverWithin)
+	what = "the next poll"
+	if o.mark.Trouble != nil && o.mark.Trouble.Until != nil {
+		until = until.Add(o.settings.Overlap)
+		what = fmt.Sprintf("rows that the running instance defers, and publishes after the overlap (%s)",
+			terminal.Duration(o.settings.Overlap))
+	} else if o.mark.AsOf > schemas.InstantOf(o.looked) {
+		return "", until
 	}
-	return w
+	if now.After(until) {
+		return "", until
+	}
+	return what, until
 }
 
 // report returns the result. err is why the resource could not be compared, or nil.

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ func newTestComparison(t *testing.T, looked time.Time) *comparison {
 	t.Helper()
 	s := stage.New(t)
 	c := Config{Settings: s.Config("resources.users.interval=1s"), Schemas: s.Schemas,
-		Cluster: s.Cluster("verifier"), Reading: func(string, Progress) {}}
+		Cluster: s.Cluster("verifier"), Reading: func(string, int, int, int) {}}
 	o := newComparison(c, s.Schemas.Get("users"), neverRead, nil)
 	o.looked = looked
 	return o
@@ -50,8 +51,8 @@ func TestVerifyWaitsForTheNextOwnerDuringAHandover(t *testing.T) {
 		now := at.Add(step.after)
 		o.ownership.Note(step.owner, step.instances, now)
 		o.mark.AsOf = schemas.InstantOf(at.Add(step.asOf))
-		if got := o.ready(now); got != step.ready {
-			t.Errorf("after %s: ready %v, expected %v (%+v)", step.after, got, step.ready, o.ownership)
+		if what, _ := o.waits(now); (what == "") != step.ready {
+			t.Errorf("after %s: it waits for %q (%+v)", step.after, what, o.ownership)
 		}
 	}
 }
@@ -59,11 +60,13 @@ func TestVerifyWaitsForTheNextOwnerDuringAHandover(t *testing.T) {
 func TestVerifyDoesNotWaitWhereNoInstanceRunsNorLongForAGroupThatCannotBeAsked(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	o := newTestComparison(t, at)
-	if o.ready(at.Add(time.Second)) || !o.ready(at.Add(8*time.Second)) {
+	soon, _ := o.waits(at.Add(time.Second))
+	if late, _ := o.waits(at.Add(8 * time.Second)); soon == "" || late != "" {
 		t.Error("two intervals and a little are what an instance of which nothing is known takes")
 	}
-	if o.ownership.Note("", false, at); !o.ready(at) {
-		t.Error("it waits where no instance runs")
+	o.ownership.Note("", false, at)
+	if what, _ := o.waits(at); what != "" {
+		t.Errorf("it waits for %s where no instance runs", what)
 	}
 }
 
@@ -76,14 +79,13 @@ func TestVerifyWaitsForRowsThatAreDeferredAndTellsUntilWhen(t *testing.T) {
 	o.mark.AsOf = schemas.InstantOf(at.Add(time.Second))
 	o.mark.Trouble = &watermark.Trouble{Publishes: true, Until: &until}
 	end := at.Add(o.settings.Overlap + 2*time.Second + deliverWithin)
-	if w := o.wait(); !w.Deferred || w.Handover || w.Last || w.Overlap != o.settings.Overlap ||
-		!w.Until.Equal(end) {
-		t.Errorf("it waits for %+v, expected until %s", w, end)
+	what, ends := o.waits(end)
+	if later, _ := o.waits(end.Add(time.Second)); !strings.Contains(what, "defers") || later != "" ||
+		!ends.Equal(end) {
+		t.Errorf("it waits for %s until %s, and then for %q; expected until %s", what, ends, later, end)
 	}
-	if o.ready(end) || !o.ready(end.Add(time.Second)) {
-		t.Error("it looks again at another time than it tells")
-	}
-	if o.mark.Trouble = nil; !o.ready(at.Add(2 * time.Second)) {
-		t.Error("no row is deferred any more, a poll is over, and it waits")
+	o.mark.Trouble = nil
+	if what, _ := o.waits(at.Add(2 * time.Second)); what != "" {
+		t.Errorf("no row is deferred any more, a poll is over, and it waits for %s", what)
 	}
 }

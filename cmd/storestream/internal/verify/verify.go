@@ -17,6 +17,7 @@ package verify
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -35,14 +36,12 @@ type Config struct {
 	Schemas   *schemas.Set
 	Cluster   *producer.Cluster
 	Resources []string
-	// Reading hears how far the first reading of a resource is.
-	Reading func(resource string, p Progress)
-	// Waiting hears, again and again, what a resource with rows to look at again waits for.
-	Waiting func(Wait)
+	// Reading hears how far the first reading of a resource's part is: it reads the topic, then the source.
+	Reading func(resource string, part, topicRows, sourceRows int)
+	// Waiting hears, again and again, what a resource with so many rows to look at again waits for, and until
+	// when at most. The time is zero if that is unknown.
+	Waiting func(resource string, rows int, what string, until time.Time)
 }
-
-// Progress is how far a first reading is: it reads the topic, then the source. Both count the rows of its part.
-type Progress struct{ Part, TopicRows, SourceRows int }
 
 // Run compares. Its error is the end of ctx, or a source that cannot be opened. What could not be compared is
 // in the result.
