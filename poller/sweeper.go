@@ -50,9 +50,9 @@ const (
 	// short, because an owner whose connections to Kafka break off looks the same as one that died.
 	firstSweepBackoff = 2 * time.Minute
 	lastSweepBackoff  = 24 * time.Hour
-	// mostLooks limits the looks of one comparison. Two confirm a difference. A row that is shown otherwise at
-	// the second one is looked at once more.
-	mostLooks = 3
+	// mostLooks limits the looks of one comparison. Two confirm a difference. If one look in between shows a
+	// row otherwise, as a copy of the service that lags may, two more confirm it.
+	mostLooks = 4
 )
 
 // sweeper runs the comparisons of a resource beside its polls, one at a time, and acts upon what they find. A
