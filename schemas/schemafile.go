@@ -72,6 +72,13 @@ func parseSchemaFile(file string, text []byte) (r *Resource, mistakes []string) 
 		r.index[f.Name] = len(r.Fields)
 		r.Fields = append(r.Fields, f)
 	}
+	r.updatedAt, r.createdAt = r.index["updated_at"], r.index["created_at"]
+	checkNeeded(wrong, r)
+	return r, mistakes
+}
+
+// checkNeeded checks the fields that every row of the service has.
+func checkNeeded(wrong func(place, format string, args ...any), r *Resource) {
 	for _, needed := range []struct {
 		name string
 		c    *codec
@@ -89,8 +96,6 @@ func parseSchemaFile(file string, text []byte) (r *Resource, mistakes []string) 
 			wrong(place, "stands after %s: expected it first", r.Fields[0].Name)
 		}
 	}
-	r.updatedAt, r.createdAt = r.index["updated_at"], r.index["created_at"]
-	return r, mistakes
 }
 
 // parseField parses a field.
