@@ -113,8 +113,13 @@ func parseDecimal(text []byte, precision, scale int, halfEven bool) (d decimal, 
 	}
 	var buf [64]byte
 	digits := append(append(buf[:0], whole...), fraction...)
-	places := len(whole) + int(exponent) + scale // of the unscaled value, beginning with the first digit
-	kept := min(max(places, 0), len(digits))
+	return longDecimal(d.neg, digits, len(whole)+int(exponent)+scale, precision, halfEven)
+}
+
+// longDecimal returns the decimal whose unscaled value has so many places, beginning with the first digit.
+// There may be more digits than places, and fewer.
+func longDecimal(neg bool, digits []byte, places, precision int, halfEven bool) (decimal, bool) {
+	d, kept := decimal{neg: neg}, min(max(places, 0), len(digits))
 	for _, c := range digits[:kept] {
 		if d.atLeast(precision - 1) {
 			return d, false

@@ -102,7 +102,7 @@ func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
 // formed but for these values, which their codecs check. The values before a fault are there also then.
 func (p *RowParser) scan(raw []byte) bool {
 	clear(p.spans)
-	s := NewScanner(raw)
+	s := Scanner{text: raw}
 	s.Open('{')
 	for next := 0; s.More('}'); {
 		name := s.Name()

@@ -86,7 +86,21 @@ func (s *Scanner) Value() (value []byte, plain bool) {
 	case text[start] == '"':
 		end, plain = endOfString(text, start)
 	case text[start] == '{' || text[start] == '[':
-		end = endOfNested(text, start)
+		for i, depth := start, 0; i < len(text) && end < 0; i++ {
+			switch text[i] {
+			case '"':
+				if i, _ = endOfString(text, i); i < 0 {
+					i = len(text)
+				}
+				i-- // the loop steps over the quote
+			case '{', '[':
+				depth++
+			case '}', ']':
+				if depth--; depth == 0 {
+					end = i + 1
+				}
+			}
+		}
 	default: // a number or a word
 		for i := start; i < len(text) && end < 0; i++ {
 			if endsWord[text[i]] {
@@ -100,27 +114,6 @@ func (s *Scanner) Value() (value []byte, plain bool) {
 	}
 	s.at, s.bad = end, s.bad || end == start
 	return text[start:end], plain
-}
-
-// endOfNested returns where the object or array that begins at i ends, -1 if the text ends before it.
-func endOfNested(text []byte, i int) int {
-	for depth := 0; i < len(text); i++ {
-		switch text[i] {
-		case '"':
-			end, _ := endOfString(text, i)
-			if end < 0 {
-				return -1
-			}
-			i = end - 1
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		}
-	}
-	return -1
 }
 
 // Whole returns whether all of the text has been stepped over, and was well formed but for its values.

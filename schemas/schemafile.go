@@ -12,10 +12,7 @@ import (
 	"github.com/twmb/avro"
 )
 
-const (
-	namespace = "storestream"
-	maxFields = 256 // more is not a table of this service
-)
+const namespace = "storestream"
 
 // parseSchemaFile parses a schema file. It returns nil if the file is not of a declared record, and every
 // mistake that it finds, a line each: the file, the field and the rule. Without mistakes the result is a
@@ -45,10 +42,6 @@ func parseSchemaFile(file string, text []byte) (r *Resource, mistakes []string) 
 		wrong("", "%q in namespace %q: expected a record in namespace %q", record.Type, record.Namespace, namespace)
 	}
 	wrongAttributes(wrong, "", record.Others, nil)
-	if len(record.Fields) > maxFields {
-		wrong("", "%d fields: expected at most %d", len(record.Fields), maxFields)
-		return nil, mistakes
-	}
 	i := slices.IndexFunc(declared, func(d Declaration) bool { return d.RecordName == record.Name })
 	if i < 0 {
 		var records []string
@@ -72,6 +65,13 @@ func parseSchemaFile(file string, text []byte) (r *Resource, mistakes []string) 
 		r.index[f.Name] = len(r.Fields)
 		r.Fields = append(r.Fields, f)
 	}
+	r.updatedAt, r.createdAt = r.index["updated_at"], r.index["created_at"]
+	checkNeeded(wrong, r)
+	return r, mistakes
+}
+
+// checkNeeded checks the fields that every row of the service has.
+func checkNeeded(wrong func(place, format string, args ...any), r *Resource) {
 	for _, needed := range []struct {
 		name string
 		c    *codec
@@ -89,8 +89,6 @@ func parseSchemaFile(file string, text []byte) (r *Resource, mistakes []string) 
 			wrong(place, "stands after %s: expected it first", r.Fields[0].Name)
 		}
 	}
-	r.updatedAt, r.createdAt = r.index["updated_at"], r.index["created_at"]
-	return r, mistakes
 }
 
 // parseField parses a field.

@@ -212,7 +212,8 @@ func TestAValueThatIsNoneIsAnErrorWhateverItClaims(t *testing.T) {
 	branch[HeaderSize+1] = 4
 	huge := binary.AppendVarint([]byte{0, 0, 0, 0, 0, 14, 0, 2}, 1<<62)
 	for name, bad := range map[string][]byte{
-		"branch 2 of two": branch, "a byte more": append(bytes.Clone(good), 0), "magic byte 1": append([]byte{1}, good[1:]...),
+		"branch 2 of two": branch,
+		"a byte more":     append(bytes.Clone(good), 0), "magic byte 1": append([]byte{1}, good[1:]...),
 		"a string of 2^62 bytes": huge,
 		"a negative length":      {0, 0, 0, 0, 0, 14, 0, 2, 1}, "branch 2": {0, 0, 0, 0, 0, 14, 4},
 		"an endless varint": append(make([]byte, 5), bytes.Repeat([]byte{0xff}, 20)...),

@@ -15,9 +15,9 @@ import (
 
 // Set holds a Version by row id. It is for one goroutine.
 //
-// It is flat memory: entries of 20 bytes in hash tables with open addressing (shards) that grow by an eighth
-// and some. So it takes at most 24 bytes a row once a shard has outgrown its first few hundred rows. A Set may
-// be capped in bytes. At the cap Put takes no new row and returns false.
+// It is flat memory: entries of 20 bytes in hash tables with open addressing (shards) that grow by an
+// eighth and some. So it takes at most 24 bytes a row once a shard has outgrown its first few hundred
+// rows. A Set may be capped in bytes. At the cap Put takes no new row and returns false.
 //
 // Large tables lie outside the heap: beside them, the garbage collector would let as much garbage gather. So
 // a Set that had many rows must be closed.
