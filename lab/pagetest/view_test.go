@@ -42,7 +42,7 @@ func detailed() status.Snapshot {
 	users := &s.Resources[3]
 	users.Owned, users.Abandoned, users.Passes = true, false, 7
 	users.Settled = ago(9 * 24 * time.Hour).Truncate(24 * time.Hour)
-	users.Delayed = day(9) + " cannot be closed: " + stuck + " (and 1 more)"
+	users.Delayed = day(9) + " cannot be closed: " + stuck
 	users.Settling = &status.Settling{Settled: users.Settled, OverlapSeconds: 120,
 		ReplayFrom: ago(1000 * time.Hour), ReplayTo: ago(24 * time.Hour).Truncate(24 * time.Hour),
 		Days: []status.Days{
