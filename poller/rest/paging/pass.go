@@ -56,7 +56,6 @@ type pass struct {
 	cut             bool // more pages than may be read
 	hidden          bool // see endsWith
 	doubt           string
-	left            int // pages to read yet, of a backward pass
 }
 
 func (m *Machine) newPass(created Span, size int) *pass {
@@ -104,7 +103,7 @@ func (p *pass) says(a Answer, page int) string {
 }
 
 func (p *pass) get(page, size int) Answer {
-	return p.m.ask(Question{Created: p.created, Page: page, Size: size, Left: p.left})
+	return p.m.ask(Question{Created: p.created, Page: page, Size: size})
 }
 
 // isFull reports whether a has as many rows as a page has, or may have: the service may grant less than was
@@ -293,7 +292,6 @@ func (p *pass) back(guess, limit int) {
 		if page == 0 {
 			return
 		}
-		p.left = page
 		page--
 		a = p.ask(page)
 	}
