@@ -29,10 +29,9 @@ func detailed() status.Snapshot {
 	settled := ago(9 * 24 * time.Hour).Truncate(24 * time.Hour)
 	users.Settled = health.Known(schemas.InstantOf(settled))
 	users.Trouble = &watermark.Trouble{Publishes: true,
-		Why: day(9) + " cannot be closed: " + stuck + " (and 1 more)"}
+		Why: day(9) + " cannot be closed: " + stuck}
 	users.Replay = &watermark.Replay{From: *instant(1000 * time.Hour), Settled: *instant(24 * time.Hour)}
 	users.Settling = &health.Settling{OverlapSeconds: 120, Days: []health.Days{
-		{From: day(12), To: day(10), State: "unread"}, // settled meanwhile
 		{From: day(9), To: day(9), State: "not_closed", Why: day(9) + " cannot be closed: " + stuck,
 			Next: ago(-7 * time.Minute)},
 		{From: day(8), To: day(5), State: "closed"},

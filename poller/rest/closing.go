@@ -38,11 +38,10 @@ func (s *Source) closeDays(ctx context.Context, rd *read, along func(span) windo
 		case next == rd.from:
 			asked.From = s.calendar.begin(next)
 		}
-		doing := verb + days.String()
-		s.cfg.Doing(doing)
+		s.cfg.Doing(verb + days.String())
 		w := along(asked)
 		m := batches.machine(s.reader, rd.set(w, paging.Shrinking), days.Length(), next == last)
-		o, err := rd.pages(ctx, w, m, doing)
+		o, err := rd.pages(ctx, w, m)
 		if err == nil && !rd.replan {
 			if batches.adapt(days.Length(), o, s.reader) {
 				continue

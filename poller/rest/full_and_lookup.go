@@ -69,7 +69,7 @@ func (s *Source) everything(ctx context.Context, rd *read, along func(span) wind
 
 // complete reads w, and returns an error if that could not be done completely.
 func (s *Source) complete(ctx context.Context, rd *read, w window, motion paging.Motion) error {
-	o, err := rd.pages(ctx, w, s.reader.Read(rd.set(w, motion)), "")
+	o, err := rd.pages(ctx, w, s.reader.Read(rd.set(w, motion)))
 	if err == nil && !rd.replan {
 		err = rd.checkEnd(ctx, w, &o)
 	}
@@ -104,7 +104,7 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 			if last := s.lastPast(); w.updated.To > last && w.created.To > last {
 				motion = paging.Growing
 			}
-			o, err := rd.pages(ctx, w, s.reader.Read(rd.set(w, motion)), "")
+			o, err := rd.pages(ctx, w, s.reader.Read(rd.set(w, motion)))
 			if err != nil || rd.replan {
 				return err
 			}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
 	"github.com/storestream/storestream/poller/rest/dialect"
@@ -84,20 +83,14 @@ func (rd *read) set(w window, motion paging.Motion) paging.Set {
 // delay notes a reason why the resource settles no further.
 func (rd *read) delay(why string) { rd.delayed = cmp.Or(rd.delayed, why) }
 
-// pages asks the service for the pages of w that m wants to see, and hands on their rows. doing, if not
-// empty, is the activity to show with the number of pages left.
-func (rd *read) pages(
-	ctx context.Context, w window, m *paging.Machine, doing string,
-) (o paging.Outcome, err error) {
+// pages asks the service for the pages of w that m wants to see, and hands on their rows.
+func (rd *read) pages(ctx context.Context, w window, m *paging.Machine) (o paging.Outcome, err error) {
 	s := rd.src
 	defer func() {
 		m.Stop()
 		s.cfg.Metrics.PagePasses.Add(float64(m.Outcome().Passes))
 	}()
 	for q, ok := m.Next(); ok; q, ok = m.Next() {
-		if doing != "" && q.Left > 0 { // settled does not move meanwhile
-			s.cfg.Doing(doing + ", " + terminal.Plural(q.Left, "page") + " left")
-		}
 		part := window{updated: w.updated, created: q.Created}
 		asked := time.Now()
 		p, err := s.endpoint.Page(ctx, s.calendar.query(part, q.Page, q.Size))

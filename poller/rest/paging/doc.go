@@ -107,7 +107,7 @@
 //     asked for again too, and page 0 where a short page has been seen (Reader.short). Without short pages
 //     the rows themselves show that no more follow.
 //   - The page is full, and nobody counts. It may be the last that is shown. So the end is looked for with
-//     pages of a row less, where it stands on a page of a higher number (pass.lookBehind). A service that
+//     pages of a row less, where it stands on a page of a higher number (pass.endsWith). A service that
 //     shows only so many rows, whatever the pages, and says neither that more follow nor how many there are,
 //     cannot be told from one that has no more.
 //   - It is refused, though the page before said that more follow. That is what a service does from which

@@ -35,9 +35,6 @@ type Machine struct {
 type Question struct {
 	Created    Span
 	Page, Size int
-	// Left is how many pages a backward pass still has to read, this one included. Zero means that it is not
-	// known.
-	Left int
 }
 
 func (r *Reader) machine(set Set, rules func(*Machine) Outcome) *Machine {

@@ -54,9 +54,8 @@ type pass struct {
 	backward        bool
 	endless         bool // the service never says that no more follow
 	cut             bool // more pages than may be read
-	hidden          bool // see lookBehind
+	hidden          bool // see endsWith
 	doubt           string
-	left            int // pages to read yet, of a backward pass
 }
 
 func (m *Machine) newPass(created Span, size int) *pass {
@@ -74,10 +73,10 @@ func (m *Machine) newPass(created Span, size int) *pass {
 // anything that speaks against the first one speaks against both.
 func (p *pass) ask(page int) Answer {
 	a := p.get(page, p.size)
-	before := sure
+	before := ""
 	for range 3 {
 		first, says := a, p.says(a, page)
-		if says == sure || says == before {
+		if says == "" || says == before {
 			break
 		}
 		before = says
@@ -91,28 +90,20 @@ func (p *pass) ask(page int) Answer {
 	return a
 }
 
-// word is the meaning of a single answer for the end of a set.
-type word int
-
-const (
-	sure  word = iota
-	empty      // there are no rows: it may have none for another reason
-	moved      // no more follow, and it may show a row that has left
-)
-
-func (p *pass) says(a Answer, page int) word {
+// says returns the meaning of a single answer for the end of a set, "" if it needs no second one.
+func (p *pass) says(a Answer, page int) string {
 	switch {
 	case !a.isLast():
 	case page == 0 && len(a.Rows) == 0:
-		return empty
+		return "there are no rows" // it may have none for another reason
 	case p.m.set.Motion == Shrinking && len(a.Rows) > 0 && (p.isFull(a) || p.r.short || p.backward && page > 0):
-		return moved
+		return "no more follow" // it may show a row that has left
 	}
-	return sure
+	return ""
 }
 
 func (p *pass) get(page, size int) Answer {
-	return p.m.ask(Question{Created: p.created, Page: page, Size: size, Left: p.left})
+	return p.m.ask(Question{Created: p.created, Page: page, Size: size})
 }
 
 // isFull reports whether a has as many rows as a page has, or may have: the service may grant less than was
@@ -131,19 +122,6 @@ func (p *pass) isFull(a Answer) bool {
 	return len(a.Rows) >= full
 }
 
-// lookBehind is for a service that shows only so many pages of a set, and says of the last that nothing
-// follows. That page is full then, and unless the count contradicts it, only this gives it away. So
-// the end of its rows is asked for with pages of a row less: of page+1 full pages, the last page+1 rows stand
-// on page number page+1. hidden: they do not.
-func (p *pass) lookBehind(page int, a Answer) {
-	size := len(a.Rows) - 1
-	if p.r.total || page+1 >= size {
-		return
-	}
-	b := p.get(page+1, size)
-	p.hidden = len(b.Rows) == 0 && !b.More // an empty page in the middle says more
-}
-
 // enter takes what an answer shows into the sums of the pass.
 func (p *pass) enter(a Answer) {
 	p.answers++
@@ -151,24 +129,17 @@ func (p *pass) enter(a Answer) {
 		p.countBefore, p.count, p.greatest = p.count, a.Count, max(p.greatest, a.Count)
 	}
 	p.r.learn(p.size, a)
-	p.measure(a)
-	p.findIdle(a)
 	p.meet(a)
 	p.order.see(a.Rows)
-	if p.known != nil {
-		for _, row := range a.Rows {
-			if row.Created != Past {
-				p.known[row.Created]++
-			}
+	p.doubt = cmp.Or(p.doubt, a.Doubt)
+	n, sum := len(a.Rows), uint64(0) // the sum is the same for the same rows in any order
+	for _, row := range a.Rows {
+		mixed := (row.ID ^ row.ID>>29) * 0x9E3779B97F4A7C15
+		sum += mixed ^ mixed>>32
+		if p.known != nil && row.Created != Past {
+			p.known[row.Created]++
 		}
 	}
-	if p.doubt == "" {
-		p.doubt = a.Doubt
-	}
-}
-
-func (p *pass) measure(a Answer) {
-	n := len(a.Rows)
 	p.longest = max(p.longest, n)
 	switch {
 	case n == 0:
@@ -183,15 +154,7 @@ func (p *pass) measure(a Answer) {
 			p.shortest = n
 		}
 	}
-}
-
-func (p *pass) findIdle(a Answer) {
-	sum := uint64(0) // the same for the same rows in any order
-	for _, row := range a.Rows {
-		mixed := (row.ID ^ row.ID>>29) * 0x9E3779B97F4A7C15
-		sum += mixed ^ mixed>>32
-	}
-	if p.idlePages++; !a.More || len(a.Rows) > 0 && !p.seen[sum] {
+	if p.idlePages++; !a.More || n > 0 && !p.seen[sum] {
 		p.idlePages = 0
 	}
 	p.seen[sum] = true
@@ -211,10 +174,16 @@ func (p *pass) meet(a Answer) {
 }
 
 // endsWith records that the last page is a, or stood before it. Its rows are gone then.
+//
+// A service may show only so many pages of a set, and say of the last that nothing follows. That page is full
+// then, and unless the count contradicts it, only this gives it away. So the end of its rows is asked for with
+// pages of a row less: of page+1 full pages, the last page+1 rows stand on page number page+1. hidden: they do
+// not.
 func (p *pass) endsWith(page int, a Answer) {
 	p.last, p.end, p.said, p.exact, p.hidden = page, len(a.Rows), a.Count, a.isLast(), false
-	if p.exact && p.isFull(a) {
-		p.lookBehind(page, a)
+	if size := p.end - 1; p.exact && p.isFull(a) && !p.r.total && page+1 < size {
+		b := p.get(page+1, size)
+		p.hidden = len(b.Rows) == 0 && !b.More // an empty page in the middle says more
 	}
 }
 
@@ -323,7 +292,6 @@ func (p *pass) back(guess, limit int) {
 		if page == 0 {
 			return
 		}
-		p.left = page
 		page--
 		a = p.ask(page)
 	}
