@@ -98,8 +98,8 @@ func topicSpecs(c *Cluster, resources []string) []topicSpec {
 	// Segments end by the time that records carry, and a row's is its updated_at. That would make a segment of
 	// each week of a first load's history; but the record that ends a transaction carries the broker's clock.
 	// The first one ends the segment that began with old rows. The next segment begins with that record, and to
-	// it all old rows are early. So a first load costs one more small segment for each 64 MiB (docs/performance.md
-	// has the measurement).
+	// it all old rows are early. So a first load costs one more small segment for each 64 MiB
+	// (docs/performance.md has the measurement).
 	//
 	// A tombstone stays for a week, so that a consumer that was away for as long meets it.
 	data := map[string]string{"segment.ms": millis(week), "segment.bytes": strconv.Itoa(64 << 20),
