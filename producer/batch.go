@@ -24,8 +24,8 @@ type batch struct {
 	// behind is the log in which a record got an offset that it had passed before, or nil. Once such a record is
 	// committed the log can be as long as it was, and no longer shows that it lost its end.
 	behind *writtenLog
-	// data and letters are the offsets, by partition, that the two logs have reached once the batch is committed:
-	// after its records and the marker that ends the transaction.
+	// data and letters are the offsets, by partition, that the two logs have reached once the batch is
+	// committed: after its records and the marker that ends the transaction.
 	data, letters []int64
 }
 

@@ -113,34 +113,26 @@ func (r *rowReader) read(ctx context.Context, record *kgo.Record) (p watermark.P
 // value decodes a value. The error is errNotOurs, or the registry's.
 func (r *rowReader) value(ctx context.Context, value []byte) (decoded schemas.Value, err error) {
 	id, err := schemas.SchemaID(value)
-	if err == nil {
-		var reader *schemas.ValueReader
-		if reader, err = r.of(ctx, id); err == nil {
-			decoded, err = reader.Read(value)
+	reader, known := r.byID[id]
+	if err == nil && !known {
+		writer := "" // today's schema
+		if id != r.target.valueID {
+			writer, err = r.registry.Schema(ctx, id)
 		}
+		if err == nil {
+			reader, err = schemas.NewValueReader(r.target.resource, writer)
+		}
+		if err == nil {
+			r.byID[id] = reader
+		}
+	}
+	if err == nil {
+		decoded, err = reader.Read(value)
 	}
 	if err != nil && !registry.Retryable(err) {
 		err = fmt.Errorf("%w: its value: %w", errNotOurs, err)
 	}
 	return decoded, err
-}
-
-func (r *rowReader) of(ctx context.Context, id int) (*schemas.ValueReader, error) {
-	if reader, ok := r.byID[id]; ok {
-		return reader, nil
-	}
-	writer := "" // today's schema
-	if id != r.target.valueID {
-		var err error
-		if writer, err = r.registry.Schema(ctx, id); err != nil {
-			return nil, err
-		}
-	}
-	reader, err := schemas.NewValueReader(r.target.resource, writer)
-	if err == nil {
-		r.byID[id] = reader
-	}
-	return reader, err
 }
 
 // ReadTopic gives the committed records of r's topic with wanted ids to fold, in offset order within a

@@ -192,31 +192,28 @@ func (g *Group) Owned() []string {
 // stopped for a minute believes that it owns a resource that its successor owns, and Take would fence the
 // successor. While the group is being rebalanced, Confirm waits until ctx ends.
 func (g *Group) Confirm(ctx context.Context) error {
-	err := retry(ctx, 500*time.Millisecond, func() error { return g.heartbeat(ctx) })
+	err := retry(ctx, 500*time.Millisecond, func() error {
+		g.mu.Lock()
+		cl := g.cl
+		g.mu.Unlock()
+		if cl == nil {
+			return kerr.UnknownMemberID
+		}
+		req := kmsg.NewPtrHeartbeatRequest()
+		req.Group = g.c.cfg.Group
+		if req.MemberID, req.Generation = cl.GroupMetadata(); req.Generation < 0 {
+			return kerr.UnknownMemberID
+		}
+		answer, err := req.RequestWith(ctx, cl)
+		if err != nil {
+			return err
+		}
+		return kerr.ErrorForCode(answer.ErrorCode)
+	})
 	if err != nil {
 		return fmt.Errorf("asking group %s whether this instance is still a member: %w", g.c.cfg.Group, err)
 	}
 	return nil
-}
-
-func (g *Group) heartbeat(ctx context.Context) error {
-	g.mu.Lock()
-	cl := g.cl
-	g.mu.Unlock()
-	if cl == nil {
-		return kerr.UnknownMemberID
-	}
-	req := kmsg.NewPtrHeartbeatRequest()
-	req.Group = g.c.cfg.Group
-	req.MemberID, req.Generation = cl.GroupMetadata()
-	if req.Generation < 0 {
-		return kerr.UnknownMemberID
-	}
-	answer, err := req.RequestWith(ctx, cl)
-	if err != nil {
-		return err
-	}
-	return kerr.ErrorForCode(answer.ErrorCode)
 }
 
 // assign takes in partitions that the group gave us.
@@ -323,8 +320,8 @@ func (g *Group) stop(why error, limit time.Duration) {
 	}
 }
 
-// OnGroupManageError implements kgo.HookGroupManageError. It logs why a session of the group ended. The client
-// joins again by itself.
+// OnGroupManageError implements kgo.HookGroupManageError. It logs why a session of the group ended. The
+// client joins again by itself.
 func (g *Group) OnGroupManageError(err error) {
 	if errors.Is(err, kerr.InvalidSessionTimeout) {
 		err = fmt.Errorf("the brokers refuse kafka.session_timeout, %s: expected group.min.session.timeout.ms to "+

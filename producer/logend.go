@@ -29,10 +29,10 @@ func shortened(noted, now []int64) string {
 	return ""
 }
 
-// otherLog returns the reason why the data topic that is there now, which has this id and whose partitions end
-// at ends, does not hold everything that mark covers. It is empty if the topic may hold everything. An unknown id does not
-// count: it is not equal to another unknown one, and not different from a known one. So a cluster that
-// gains ids republishes nothing.
+// otherLog returns the reason why the data topic that is there now, which has this id and whose partitions
+// end at ends, does not hold everything that mark covers. It is empty if the topic may hold everything. An
+// unknown id does not count: it is not equal to another unknown one, and not different from a known one. So a
+// cluster that gains ids republishes nothing.
 func otherLog(mark *watermark.Watermark, id string, ends []int64) string {
 	if differ(id, mark.TopicID) {
 		return "it was created anew: it has another id"
@@ -65,12 +65,12 @@ func OtherLog(ctx context.Context, c *Cluster, mark watermark.Watermark) (string
 // number. That one record may be forged, so it does not simply advise to delete the topic.
 func OtherPartitions(c *Cluster, mark watermark.Watermark, now int) *RefusedError {
 	return &RefusedError{Topic: c.Topic(mark.Resource), Setting: "the number of partitions",
-		Found: strconv.Itoa(now), Expected: fmt.Sprintf("%d, as a watermark of instance %q of group %q in topic %s "+
-			"says (with another count a key hashes to another partition, and its old record stays beside the new one)",
-			mark.Partitions, mark.Instance, mark.Group, c.Watermarks()),
-		Do: "if partitions were added, delete the topic: storestream creates it again and fills it from the start. " +
-			"If none were, another program wrote that watermark: take it out as docs/security.md says, \"When " +
-			"somebody wrote to store.watermarks or store.requests\""}
+		Found: strconv.Itoa(now), Expected: fmt.Sprintf("%d, as a watermark of instance %q of group %q in topic "+
+			"%s says (with another count a key hashes to another partition, and its old record stays beside the "+
+			"new one)", mark.Partitions, mark.Instance, mark.Group, c.Watermarks()),
+		Do: "if partitions were added, delete the topic: storestream creates it again and fills it from the " +
+			"start. If none were, another program wrote that watermark: take it out as docs/security.md says, " +
+			"\"When somebody wrote to store.watermarks or store.requests\""}
 }
 
 // TopicID is the id of a resource's data topic. It is empty if the brokers give topics no ids.
@@ -79,9 +79,9 @@ func TopicID(ctx context.Context, c *Cluster, resource string) (string, error) {
 	return topicID(topic), err
 }
 
-// afresh returns the watermark by which the topic of r with this id is filled from the start. The requests that were
-// carried out and the fields of the source stay known. Written stays, because it orders watermarks. A topic
-// that lost its end still holds rows, and they may have been published under other policies.
+// afresh returns the watermark by which the topic of r with this id is filled from the start. The requests
+// that were carried out and the fields of the source stay known. Written stays, because it orders watermarks.
+// A topic that lost its end still holds rows, and they may have been published under other policies.
 func afresh(mark *watermark.Watermark, id string, r *schemas.Resource) watermark.Watermark {
 	fresh := watermark.New(mark.Resource)
 	fresh.Request, fresh.RequestUID = mark.Request, mark.RequestUID

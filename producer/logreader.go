@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -36,7 +37,8 @@ type logReader struct {
 	asked  bool     // for id and leader
 	span   span
 	at     int64 // the offset that it asks for next
-	over   int   // number of batches stepped over
+
+	skipped bool // a batch was stepped over
 }
 
 // errSpoilt means that waiting does not help: the log lost its end, or its records cannot be read.
@@ -89,17 +91,6 @@ func (r *logReader) next(ctx context.Context) ([]*kgo.Record, error) {
 	}
 }
 
-// within leaves out markers, and records at or after the end of the span. They only move the position.
-func within(records []*kgo.Record, to int64) []*kgo.Record {
-	kept := records[:0]
-	for _, record := range records {
-		if record.Offset < to && !record.Attrs.IsControl() {
-			kept = append(kept, record)
-		}
-	}
-	return kept
-}
-
 // fetch requests the records from r.at on, of the partition's leader.
 func (r *logReader) fetch(ctx context.Context) (*kmsg.FetchResponseTopicPartition, error) {
 	if !r.asked {
@@ -130,11 +121,7 @@ func (r *logReader) fetch(ctx context.Context) (*kmsg.FetchResponseTopicPartitio
 		return nil, errors.New("the broker's answer does not hold the one partition that was asked for")
 	}
 	part := &answer.Topics[0].Partitions[0]
-	err = kerr.ErrorForCode(part.ErrorCode)
-	if errors.Is(err, kerr.OffsetOutOfRange) {
-		return &kmsg.FetchResponseTopicPartition{}, r.skipToStart(ctx)
-	}
-	return part, err
+	return part, kerr.ErrorForCode(part.ErrorCode)
 }
 
 // findLeader finds the topic's id and the partition's leader.
@@ -163,7 +150,7 @@ func (r *logReader) findLeader(ctx context.Context) error {
 // a batch that the unpacker refuses there is one record whose Context is unread.
 func (r *logReader) unpack(part *kmsg.FetchResponseTopicPartition) ([]*kgo.Record, error) {
 	unpacker := &unpacker{Decompressor: r.c.decompressor, left: mostUnpacked}
-	fp, next := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{KeepControlRecords: true, Offset: r.at,
+	fp, next := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{Offset: r.at,
 		IsolationLevel: kgo.ReadCommitted(), Topic: r.topic, Partition: r.span.partition}, part, unpacker, nil)
 	before := r.at
 	r.at = next
@@ -173,7 +160,14 @@ func (r *logReader) unpack(part *kmsg.FetchResponseTopicPartition) ([]*kgo.Recor
 		fp.Err = nil
 	case tooLarge && refused.NextOffset > before:
 		r.at = refused.NextOffset
-		r.stepOver(refused, unpacker.err)
+		if !r.skipped { // one line for all: another program may write thousands
+			r.skipped = true
+			r.c.log.Warn("stepping over a batch that unpacks to more than storestream writes: another program "+
+				"wrote it, and its records are not known; docs/security.md says what to do, \"A batch that was "+
+				"stepped over\"", zap.String("topic", r.topic), zap.Int32("partition", r.span.partition),
+				zap.Int64("offset", refused.Offset), zap.Int64("next_offset", refused.NextOffset),
+				zap.Int("limit_bytes", mostUnpacked), zap.NamedError("reason", unpacker.err))
+		}
 		fp.Err, fp.Records = nil, []*kgo.Record{{Topic: r.topic, Partition: r.span.partition,
 			Offset: max(refused.Offset, before), Timestamp: time.UnixMilli(0), Context: unread}}
 	case fp.Err == nil && next == before:
@@ -183,7 +177,8 @@ func (r *logReader) unpack(part *kmsg.FetchResponseTopicPartition) ([]*kgo.Recor
 		return nil, fmt.Errorf("reading topic %s, partition %d at offset %d: %w: %w", r.topic, r.span.partition,
 			before, errSpoilt, fp.Err)
 	}
-	return within(fp.Records, r.span.to), nil
+	behind := func(record *kgo.Record) bool { return record.Offset >= r.span.to }
+	return slices.DeleteFunc(fp.Records, behind), nil
 }
 
 // unread is the Context of a record that stands for a batch which was stepped over. The record has no key and
@@ -193,34 +188,6 @@ var unread = context.WithValue(context.Background(), errUnread, nil)
 // errUnread is the error of a record whose Context is unread.
 var errUnread = fmt.Errorf("%w: a batch that unpacks to more than storestream writes, so its records are "+
 	"not known", errNotOurs)
-
-// stepOver logs the batch that is stepped over. It logs the first, the second, the fourth, and so on,
-// because another program may write thousands.
-func (r *logReader) stepOver(batch *kgo.ErrDecompressTooLarge, reason error) {
-	if r.over++; r.over&(r.over-1) != 0 {
-		return
-	}
-	r.c.log.Warn("stepping over a batch that unpacks to more than storestream writes: another program wrote "+
-		"it, and its records are not known; docs/security.md says what to do, \"A batch that was stepped over\"",
-		zap.String("topic", batch.Topic), zap.Int32("partition", batch.Partition),
-		zap.Int64("offset", batch.Offset), zap.Int64("next_offset", batch.NextOffset),
-		zap.Int("limit_bytes", mostUnpacked), zap.Int("so_far", r.over), zap.NamedError("reason", reason))
-}
-
-// skipToStart moves to the present start of the log: records were deleted (kafka-delete-records) while we
-// read. If the log ends before our position, it has lost its end. That is an error, and the caller notes
-// the end again.
-func (r *logReader) skipToStart(ctx context.Context) error {
-	starts, err := r.c.offsets(ctx, r.topic, r.c.admin.ListStartOffsets)
-	if err != nil {
-		return err
-	}
-	if int(r.span.partition) >= len(starts) || starts[r.span.partition] <= r.at {
-		return fmt.Errorf("%w: the log no longer reaches this offset", errSpoilt)
-	}
-	r.at = starts[r.span.partition]
-	return nil
-}
 
 // passing reports whether waiting may resolve err. A topic that is unknown may be a broker that has just
 // started, but it may have been deleted as well: the caller begins again and looks.

@@ -55,29 +55,21 @@ func Owners(ctx context.Context, c *Cluster) ([]Owner, error) {
 			continue
 		}
 		if card, ok := readCard(joined.UserData); ok {
-			card.Owned = ownedBy(member, card.Resources, c.Watermarks(), len(topic.Partitions))
+			var partitions []int32
+			if assigned, ok := member.Assigned.AsConsumer(); ok { // it shares out one topic
+				for _, t := range assigned.Topics {
+					partitions = append(partitions, t.Partitions...)
+				}
+			}
+			for _, resource := range card.Resources {
+				if slices.Contains(partitions, partitionOf(resource, len(topic.Partitions))) {
+					card.Owned = append(card.Owned, resource)
+				}
+			}
 			owners = append(owners, card)
 		}
 	}
 	return owners, nil
-}
-
-// ownedBy is which of resources belong to member. The group shares out topic, which has so many partitions.
-func ownedBy(member kadm.DescribedGroupMember, resources []string, topic string, partitions int) []string {
-	assigned, ok := member.Assigned.AsConsumer()
-	if !ok {
-		return nil
-	}
-	var owned []string
-	for _, resource := range resources {
-		p := partitionOf(resource, partitions)
-		for _, t := range assigned.Topics {
-			if t.Topic == topic && slices.Contains(t.Partitions, p) {
-				owned = append(owned, resource)
-			}
-		}
-	}
-	return owned
 }
 
 // balancer is cooperative-sticky, and adds the member's card to its metadata in the group. Members do not

@@ -21,7 +21,7 @@ import (
 // are not under today's schema, so it would go on for weeks.
 //
 //	the registry comes back empty
-//	a session asks for its subjects, within a minute: they are gone, or have other ids. It ends (sameIDs)
+//	a session asks for its subjects, within a minute: they are gone, or have other ids. It ends (otherIDs)
 //	the takeover finds that no id in the topic names its record. It registers nothing, and holds (SameSchemas)
 //
 // To register schemas then would be worse than to wait: the ids would be taken, and the old schemas could
@@ -85,23 +85,22 @@ func sameSchemas(ctx context.Context, c *Cluster, r *schemas.Resource, oldest []
 	return nil
 }
 
-// sameIDs ends the session if the registry's schema ids for its topic are others than it writes. An owner at
-// work needs no answer to go on, so a registry that does not answer holds up no commit for longer than
-// registryPatience, once a minute.
-func (s *Session) sameIDs(ctx context.Context) error {
+// otherIDs returns an error if the registry's schema ids for a topic are others than a session writes. An
+// owner at work needs no answer to go on, so a registry that does not answer holds up no commit for longer
+// than registryPatience, once a minute.
+func otherIDs(ctx context.Context, c *Cluster, t *target) error {
 	ctx, cancel := context.WithTimeout(ctx, registryPatience)
 	defer cancel()
-	t := &s.target
-	keyID, valueID, err := s.c.cfg.Registry.Ensure(ctx, t.topic, t.resource, false)
+	keyID, valueID, err := c.cfg.Registry.Ensure(ctx, t.topic, t.resource, false)
 	if err == nil && (keyID != t.keyID || valueID != t.valueID) {
 		err = fmt.Errorf("they are %d and %d", keyID, valueID)
-	} else if !registry.HasFault(err, registry.NotRegistered) && !registry.HasFault(err, registry.KeyChanged) {
+	} else if !registry.HasFault(err, registry.NotRegistered, registry.KeyChanged) {
 		return nil // well, or not known now
 	}
-	return s.lose("looking at the registry", fmt.Errorf("its schema ids for topic %s are not %d (key) and %d "+
-		"(value) any more, under which it is written: put the schemas back under these ids (a backup; "+
-		"Confluent's mode IMPORT), and register nothing before: %w", t.topic, t.keyID, t.valueID, err))
+	return fmt.Errorf("its schema ids for topic %s are not %d (key) and %d (value) any more, under which it is "+
+		"written: put the schemas back under these ids (a backup; Confluent's mode IMPORT), and register nothing "+
+		"before: %w", t.topic, t.keyID, t.valueID, err)
 }
 
-// registryPatience is how long sameIDs waits for an answer.
+// registryPatience is how long otherIDs waits for an answer.
 const registryPatience = time.Second

@@ -79,19 +79,9 @@ func (s *Session) EndOffsets(ctx context.Context) ([]int64, error) {
 // watermark topic lost its end (an unclean leader election): then this watermark is older than the last
 // published rows, and rows that it does not cover would be published again.
 func (s *Session) Rebuild(ctx context.Context, fold func(watermark.Published) error) error {
-	if s.lost || s.closed {
-		return s.ended()
-	}
 	if s.mark.DedupFrom == schemas.MaxInstant && s.mark.Ends == nil {
 		return nil // dedup is empty
 	}
-	if err := s.rebuild(ctx, fold); err != nil {
-		return fmt.Errorf("reading back the published rows of %s: %w", s.target.resource.Name, err)
-	}
-	return nil
-}
-
-func (s *Session) rebuild(ctx context.Context, fold func(watermark.Published) error) error {
 	topic, from := s.data, s.c.firstSince(s.mark.DedupFrom)
 	spans, err := s.c.spans(ctx, topic.name, from, s.c.admin.ListEndOffsets)
 	if err != nil {
@@ -151,7 +141,7 @@ func (s *Session) rebuild(ctx context.Context, fold func(watermark.Published) er
 // may be the answer to the client's second try, after a first that was carried out.
 func (s *Session) Commit(ctx context.Context, tx watermark.Transaction) error {
 	if s.lost || s.closed {
-		return s.ended()
+		return fmt.Errorf("%w: it has ended", ErrLost)
 	}
 	if err := s.lookAgain(ctx); err != nil {
 		return err
@@ -210,7 +200,9 @@ func (s *Session) lookAgain(ctx context.Context) error {
 		err = s.unhide(ctx, hidden)
 	}
 	if err == nil {
-		err = s.sameIDs(ctx)
+		if other := otherIDs(ctx, s.c, &s.target); other != nil {
+			return s.lose("looking at the registry", other)
+		}
 	}
 	if err != nil && !errors.Is(err, ErrLost) {
 		s.log.Debug("cannot look at the topics again", zap.Error(err))
@@ -301,8 +293,8 @@ func (s *Session) stamp(mark watermark.Watermark) watermark.Watermark {
 // write sends the batch, and then the watermark, whose Ends are the offsets that the data topic's log has
 // reached once the batch is committed.
 //
-// The watermark comes last. An open transaction in the watermark topic hides the newer watermarks of all other
-// resources in its partition from the instances that take them over. So it should not be open while
+// The watermark comes last. An open transaction in the watermark topic hides the newer watermarks of all
+// other resources in its partition from the instances that take them over. So it should not be open while
 // thousands of rows are being sent.
 func (s *Session) write(ctx context.Context, b *batch, mark *watermark.Watermark) error {
 	// Sooner than the broker gives up, so that there is a transaction left to abort.
@@ -406,9 +398,6 @@ func deposed(err error) bool {
 	}
 	return false
 }
-
-// ended is the error of a session that has ended.
-func (s *Session) ended() error { return fmt.Errorf("%w: it has ended", ErrLost) }
 
 // lose marks the session as lost, and returns the reason. An open transaction is left to the successor or
 // the broker.

@@ -82,8 +82,8 @@ func topicSpecs(c *Cluster, resources []string) []topicSpec {
 	state := map[string]string{"segment.ms": millis(10 * time.Minute), "segment.bytes": strconv.Itoa(1 << 20),
 		"min.cleanable.dirty.ratio": "0.01"}
 
-	// The topic of watermarks keeps the markers that end transactions for ten minutes. Compaction removes the old
-	// watermarks soon, but it keeps each one's marker, 78 bytes, until delete.retention.ms has passed since
+	// The topic of watermarks keeps the markers that end transactions for ten minutes. Compaction removes the
+	// old watermarks soon, but it keeps each one's marker, 78 bytes, until delete.retention.ms has passed since
 	// then. With Kafka's day a takeover would read 0.7 MB of them for each resource without changes, and 68 MB
 	// for one that changes ten times a second. The day is for slow readers, and a reader of watermarks takes
 	// seconds. (Watermarks are never deleted. Dead letters are, and consumers may follow them slowly, so they
@@ -96,10 +96,10 @@ func topicSpecs(c *Cluster, resources []string) []topicSpec {
 	// after a week.
 	//
 	// Segments end by the time that records carry, and a row's is its updated_at. That would make a segment of
-	// each week of a first load's history; but the record that ends a transaction carries the broker's clock. The
-	// first one ends the segment that began with old rows. The next segment begins with that record, and to it
-	// all old rows are early. So a first load costs one more small segment for each 64 MiB (docs/performance.md
-	// has the measurement).
+	// each week of a first load's history; but the record that ends a transaction carries the broker's clock.
+	// The first one ends the segment that began with old rows. The next segment begins with that record, and to
+	// it all old rows are early. So a first load costs one more small segment for each 64 MiB
+	// (docs/performance.md has the measurement).
 	//
 	// A tombstone stays for a week, so that a consumer that was away for as long meets it.
 	data := map[string]string{"segment.ms": millis(week), "segment.bytes": strconv.Itoa(64 << 20),
