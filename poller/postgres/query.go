@@ -104,19 +104,17 @@ func undated(t *table, after key, _ *key, limit int) statement {
 }
 
 // since asks for the rows that were created or updated at or after from, or are without updated_at, in the
-// order of id.
+// order of id. MinInstant is -infinity there.
 func since(from schemas.Instant) query {
 	return func(t *table, after key, until *key, limit int) statement {
-		where, stamps := "id <= $3", 0
-		if from > schemas.MinInstant {
-			where, stamps = "id <= $3 AND (updated_at IS NULL OR updated_at >= $4)", 1
-			if t.createdIsTime {
-				where, stamps = "id <= $3 AND (updated_at IS NULL OR updated_at >= $4 OR created_at >= $5)", 2
-			}
+		where := "id <= $3 AND (updated_at IS NULL OR updated_at >= $4)"
+		if t.createdIsTime {
+			where = "id <= $3 AND (updated_at IS NULL OR updated_at >= $4 OR created_at >= $5)"
 		}
 		s := byID(t, where, after, limit)
 		s.param(pgtype.Int8OID, until.id)
-		for range stamps {
+		s.param(0, microsOf(from))
+		if t.createdIsTime {
 			s.param(0, microsOf(from))
 		}
 		return s
