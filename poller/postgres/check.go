@@ -142,7 +142,7 @@ func CheckOverlap(ctx context.Context, db *DB, r *schemas.Resource, overlap time
 	q := statement{sql: fmt.Sprintf(`SELECT count(*),
 		(extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1e6)::bigint, count(%s)
 		FROM %s WHERE updated_at >= $1`, read, t.name)}
-	q.stamp(microsOf(schemas.InstantOf(time.Now().Add(-overlap))))
+	q.param(0, microsOf(schemas.InstantOf(time.Now().Add(-overlap))))
 	var micros, met int64
 	if _, err = db.ask(ctx, nil, nil, &q, &found.Rows, &micros, &met); err != nil {
 		return found, db.explain(r.Table, err)

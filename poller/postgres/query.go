@@ -21,20 +21,22 @@ type statement struct {
 	locks bool
 }
 
-// param adds a parameter and returns its place: $1, $2 and so on.
+// param adds a parameter and returns its place: $1, $2 and so on. An int64 with the oid 0 is a stamp in
+// PostgreSQL's own microseconds. It takes the type of the column that it is compared with, timestamp or
+// timestamptz. A naive timestamp means UTC here, whatever the session's zone.
 func (s *statement) param(oid uint32, value any) string {
-	encoded, err := pgtype.NewMap().Encode(oid, pgtype.BinaryFormatCode, value, nil)
-	if err != nil {
-		panic(err) // a type of Go that does not fit the oid, which is a constant
+	var encoded []byte
+	switch v := value.(type) {
+	case string:
+		encoded = []byte(v)
+	case uint32:
+		encoded = binary.BigEndian.AppendUint32(nil, v)
+	case int64:
+		encoded = binary.BigEndian.AppendUint64(nil, uint64(v))
+	case []int64: // pgx encodes every slice of them
+		encoded, _ = pgtype.NewMap().Encode(oid, pgtype.BinaryFormatCode, v, nil)
 	}
 	s.oids, s.values = append(s.oids, oid), append(s.values, encoded)
-	return "$" + strconv.Itoa(len(s.oids))
-}
-
-// stamp adds a parameter of the type of the column that it is compared with: timestamp or timestamptz, in
-// PostgreSQL's own microseconds. A naive timestamp means UTC here, whatever the session's zone.
-func (s *statement) stamp(micros int64) string {
-	s.oids, s.values = append(s.oids, 0), append(s.values, binary.BigEndian.AppendUint64(nil, uint64(micros)))
 	return "$" + strconv.Itoa(len(s.oids))
 }
 
@@ -63,13 +65,13 @@ func (p *pass) query(part part) query {
 			low, final = 0, 0
 		}
 		s := statement{far: low != 0}
-		s.stamp(after.at)
+		s.param(0, after.at)
 		s.param(pgtype.Int8OID, after.id)
 		s.param(pgtype.Int8OID, int64(limit))
 		list, where := t.list, ""
 		if until != nil {
 			where += fmt.Sprintf(" AND (updated_at, id) <= (%s, %s)",
-				s.stamp(until.at), s.param(pgtype.Int8OID, until.id))
+				s.param(0, until.at), s.param(pgtype.Int8OID, until.id))
 		}
 		if low != 0 {
 			where += fmt.Sprintf(" AND (age(%[1]s.xmin) <= (SELECT age(%[2]s)) OR %[1]s.tableoid <> %[3]s)",
@@ -90,7 +92,7 @@ func (p *pass) query(part part) query {
 func rowAfter(t *table, after key, n int) statement {
 	s := statement{sql: "SELECT updated_at, id::int8 FROM " + t.plainName +
 		" WHERE (updated_at, id) > ($1, $2) ORDER BY updated_at, id OFFSET $3 LIMIT 1"}
-	s.stamp(after.at)
+	s.param(0, after.at)
 	s.param(pgtype.Int8OID, after.id)
 	s.param(pgtype.Int8OID, int64(n))
 	return s
@@ -102,20 +104,18 @@ func undated(t *table, after key, _ *key, limit int) statement {
 }
 
 // since asks for the rows that were created or updated at or after from, or are without updated_at, in the
-// order of id.
+// order of id. MinInstant is -infinity there.
 func since(from schemas.Instant) query {
 	return func(t *table, after key, until *key, limit int) statement {
-		where, stamps := "id <= $3", 0
-		if from > schemas.MinInstant {
-			where, stamps = "id <= $3 AND (updated_at IS NULL OR updated_at >= $4)", 1
-			if t.createdIsTime {
-				where, stamps = "id <= $3 AND (updated_at IS NULL OR updated_at >= $4 OR created_at >= $5)", 2
-			}
+		where := "id <= $3 AND (updated_at IS NULL OR updated_at >= $4)"
+		if t.createdIsTime {
+			where = "id <= $3 AND (updated_at IS NULL OR updated_at >= $4 OR created_at >= $5)"
 		}
 		s := byID(t, where, after, limit)
 		s.param(pgtype.Int8OID, until.id)
-		for range stamps {
-			s.stamp(microsOf(from))
+		s.param(0, microsOf(from))
+		if t.createdIsTime {
+			s.param(0, microsOf(from))
 		}
 		return s
 	}

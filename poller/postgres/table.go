@@ -37,7 +37,9 @@ type table struct {
 	schema, kind string
 	// identified is set if the role may ask for the identity of the database (historySQL).
 	identified bool
-	// leadsTo is the answer to leadsToSQL.
+	// alone is set for an ordinary table without children and row security. leadsTo is the answer to
+	// leadsToSQL, or "" for a table that is alone.
+	alone   bool
 	leadsTo string
 	// lockable is set if the role may take the lightest lock on the table and on all relations that it leads
 	// to. That needs the right to all columns; below a view, the view's owner needs it.
@@ -67,7 +69,9 @@ WHERE c.oid = to_regclass($1) AND c.relpersistence <> 't'`
 // relations below a view. Every role may ask, even about relations that it may not read. A LOCK of a view
 // locks all of them with the rights of the column role, and needs no right to a child.
 //
-// The catalogues do not show which tables a function reads.
+// rules are those that decide which rows they show: the definition of each view, and the policies that apply
+// to the role. all_rules has the functions too that these call. The catalogues do not show which tables a
+// function reads, and which functions it calls.
 const belowSQL = `WITH RECURSIVE below(oid, kind, role, lockable) AS (
 	SELECT oid, relkind, (SELECT oid FROM pg_roles WHERE rolname = current_user),
 		has_table_privilege(oid, 'SELECT')
@@ -83,13 +87,8 @@ const belowSQL = `WITH RECURSIVE below(oid, kind, role, lockable) AS (
 			AND d.refclassid = 'pg_class'::regclass AND d.refobjid <> b.oid
 		JOIN pg_class v ON v.oid = b.oid
 		WHERE r.ev_class = b.oid AND r.ev_type = '1' AND b.kind = 'v' -- ON SELECT
-	) AS x(oid, role, child) JOIN pg_class c ON c.oid = x.oid)
-`
-
-// rulesSQL lists the rules that decide which rows they show: the definition of each view, the policies that
-// apply to the role, and the functions that these call. (The catalogues do not show which functions a
-// function calls.)
-const rulesSQL = `(WITH rules AS (
+	) AS x(oid, role, child) JOIN pg_class c ON c.oid = x.oid
+), rules AS (
 	SELECT r.oid, r.tableoid, r.xmin, pg_get_viewdef(b.oid) AS definition
 	FROM below b JOIN pg_rewrite r ON r.ev_class = b.oid AND r.ev_type = '1' WHERE b.kind = 'v'
 	UNION ALL
@@ -104,21 +103,22 @@ const rulesSQL = `(WITH rules AS (
 	SELECT f.oid, f.xmin, pg_get_functiondef(f.oid)
 	FROM rules r JOIN pg_depend d ON d.classid = r.tableoid AND d.objid = r.oid
 		AND d.refclassid = 'pg_proc'::regclass JOIN pg_proc f ON f.oid = d.refobjid
-	WHERE f.prokind = 'f')`
+	WHERE f.prokind = 'f')
+`
 
 // elsewhereSQL finds a reason not to read the table. It returns a letter and a name, or "": the kind and
 // name of a relation whose rows do not come and go with this server's transactions, or s and a custom
 // setting that the rules use and that has no value.
 const elsewhereSQL = `coalesce(
 	(SELECT kind::text || oid::regclass::text FROM below WHERE kind IN ('f', 'm') ORDER BY oid LIMIT 1),
-	` + rulesSQL + ` SELECT 's' || min(s[1]) FROM all_rules, regexp_matches(definition,
+	(SELECT 's' || min(s[1]) FROM all_rules, regexp_matches(definition,
 		'current_setting[[:space:]]*[(][[:space:]]*''([^'']+[.][^'']+)''', 'gi') AS s
 		WHERE coalesce(current_setting(s[1], true), '') = ''), '')`
 
 // leadsToSQL names all of them, and for each rule the transaction that defined it: CREATE OR REPLACE VIEW or
 // ALTER POLICY may show other rows of the same tables.
 const leadsToSQL = `concat_ws(',', (SELECT string_agg(concat(oid, kind), ',' ORDER BY oid) FROM below),
-	` + rulesSQL + ` SELECT string_agg(concat(oid, '/', xmin), ',' ORDER BY oid) FROM all_rules))`
+	(SELECT string_agg(concat(oid, '/', xmin), ',' ORDER BY oid) FROM all_rules))`
 
 // isElsewhere returns the *poller.BlockedError for an answer to elsewhereSQL that is not "".
 //
