@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"net"
 	"slices"
 	"time"
@@ -250,6 +251,16 @@ func (c *Config) Enabled() []string {
 
 // Entries returns every key in force, in the order of the documentation.
 func (c *Config) Entries() []Entry { return slices.Clone(c.entries) }
+
+// Proxies returns the variables in force that name a proxy for requests to the service, the registry and the
+// token endpoint.
+func (c *Config) Proxies() []Entry {
+	var entries []Entry
+	for _, name := range slices.Sorted(maps.Keys(c.proxies)) {
+		entries = append(entries, Entry{Key: name, Value: maskURL(c.proxies[name]), From: "environment " + name})
+	}
+	return entries
+}
 
 // Rotation returns the secrets that are in files. They are read again while storestream runs. The users of
 // certificates add the files of those.

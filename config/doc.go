@@ -16,7 +16,7 @@
 // and all mistakes are reported at once, each with its key, its value and where it was given. No secret is
 // ever shown.
 //
-// The keys are the koanf tags of Config: the known keys, the names of the environment's variables and what
-// `config show` prints are all derived from them. To add a key, add its field with its default and the tags of
-// its rule (checkTags), or its rule in rules.go, and its line in example.yaml.
+// The keys are the koanf tags of Config. The known keys, the names of the environment's variables and what
+// `config show` prints are all derived from them. To add a key, add its field with its default and the tags
+// of its rule (checkTags), or its rule in rules.go, and its line in example.yaml.
 package config

@@ -82,11 +82,15 @@ func readYAML(text string, root *node) error {
 
 // flatten adds the settings in n, whose key is path, to layer.
 func (n node) flatten(file, path string, l *loader, layer map[string]any) {
-	s := setting{Text: n.text, From: fmt.Sprintf("%s:%d", file, n.line), List: n.composed}
+	from := strings.TrimSuffix(fmt.Sprintf("%s:%d", file, n.line), ":0") // null has no line
+	s := setting{Text: n.text, From: from, List: n.composed}
+	if n.line == 0 && (path == "" || slices.Contains(l.names, path)) {
+		return // it is not set
+	}
 	_, isLeaf := l.leaves[path]
 	if n.section != nil && !isLeaf {
-		for name, child := range n.section {
-			child.flatten(file, join(path, name), l, layer)
+		for _, name := range slices.Sorted(maps.Keys(n.section)) {
+			n.section[name].flatten(file, join(path, name), l, layer)
 		}
 		return
 	}
@@ -102,7 +106,7 @@ func (n node) flatten(file, path string, l *loader, layer map[string]any) {
 		s.Text = strings.Join(parts, ",")
 	}
 	switch {
-	case n.line == 0 || !l.accepts(path, s):
+	case !l.accepts(path, s):
 	case nested:
 		l.found = append(l.found, Mistake{Key: path, From: s.From, Rule: "expected plain values in it"})
 	default:

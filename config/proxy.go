@@ -1,9 +1,7 @@
 package config
 
 import (
-	"maps"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/storestream/storestream/internal/rotation"
@@ -21,16 +19,6 @@ func proxiesOf(environ []string) map[string]string {
 		}
 	}
 	return all
-}
-
-// Proxies returns the variables in force that name a proxy for requests to the service, the registry and the
-// token endpoint.
-func (c *Config) Proxies() []Entry {
-	var entries []Entry
-	for _, name := range slices.Sorted(maps.Keys(c.proxies)) {
-		entries = append(entries, Entry{Key: name, Value: maskURL(c.proxies[name]), From: "environment " + name})
-	}
-	return entries
 }
 
 // proxyLogin returns the login in a proxy's address, or nil.

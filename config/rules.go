@@ -123,8 +123,8 @@ func checkKafka(k Kafka, l *loader) {
 	l.require("kafka.brokers", brokers, "expected host:port, or a list of them")
 	prefix := k.TopicPrefix
 	l.require("kafka.topic_prefix", topicName.MatchString(prefix) && len(prefix) <= maxTopicPrefix &&
-		!strings.HasPrefix(prefix, "__"), "expected letters, digits, dots, dashes and underscores, 200 at most, and "+
-		"not two underscores first, as in the names of Kafka's own topics")
+		!strings.HasPrefix(prefix, "__"), "expected letters, digits, dots, dashes and underscores, 200 at most, "+
+		"and not two underscores first, as in the names of Kafka's own topics")
 	hidden := func(r rune) bool { return !unicode.IsPrint(r) }
 	l.require("kafka.group", k.Group != "" && utf8.ValidString(k.Group) &&
 		strings.TrimSpace(k.Group) == k.Group && !strings.ContainsFunc(k.Group, hidden),
@@ -168,8 +168,8 @@ func checkSASL(s SASL, l *loader) {
 		{"client_secret", s.ClientSecret.IsSet(), token, OAuthBearer},
 		{"scopes", len(s.Scopes) > 0, token && len(s.Scopes) > 0, OAuthBearer},
 	} {
-		l.require("kafka.sasl."+one.key, one.set == one.wanted, "expected a value if kafka.sasl.mechanism is "+one.with+
-			", else none")
+		l.require("kafka.sasl."+one.key, one.set == one.wanted,
+			"expected a value if kafka.sasl.mechanism is "+one.with+", else none")
 	}
 	l.require("kafka.sasl.token_url", !token || isHTTP(s.TokenURL),
 		"expected the https URL of a token endpoint, without credentials and query")

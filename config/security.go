@@ -101,8 +101,8 @@ func checkSecurity(c *Config, l *loader) {
 	for _, e := range c.exposed() {
 		to := "to " + strings.Join(e.Hosts, ", ") + " a password or key would go "
 		if e.encrypted {
-			l.require(e.Key, slices.Contains(unverified, e.Connection), fmt.Sprintf("%sto any server that answers there: "+
-				"expected false, or in a DSN sslmode=verify-full, with the file of the authority; or "+
+			l.require(e.Key, slices.Contains(unverified, e.Connection), fmt.Sprintf("%sto any server that answers "+
+				"there: expected false, or in a DSN sslmode=verify-full, with the file of the authority; or "+
 				"security.allow_unverified: [%s] if no other server can answer there", to, e.Connection))
 			continue
 		}
