@@ -11,6 +11,7 @@ import (
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/postgres"
 	"github.com/storestream/storestream/poller/rest"
 	"github.com/storestream/storestream/schemas"
 )
@@ -32,6 +33,9 @@ type live struct {
 	days []rest.DayRange
 }
 
+// unansweredAfter is how long a statement may go unanswered before the page says so.
+const unansweredAfter = 5 * time.Second
+
 // addTo adds it to the facts of a resource.
 func (l *live) addTo(r *health.Resource, paused bool) {
 	p := &l.status
@@ -43,6 +47,7 @@ func (l *live) addTo(r *health.Resource, paused bool) {
 	r.Passes, r.Good, r.DedupBytes = p.Complete, health.Known(p.Good), p.DedupBytes
 	r.Doing, r.DoingSince = p.Doing, p.Since.UTC()
 	switch {
+	case p.Doing == "polling" && l.detail == postgres.Unanswered && time.Since(l.detailSince) < unansweredAfter:
 	case p.Doing == "polling" && l.detail != "":
 		r.Doing, r.DoingSince = l.detail, l.detailSince.UTC()
 	case p.Doing == "waiting" && p.Err != nil:
