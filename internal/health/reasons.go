@@ -80,7 +80,7 @@ var Reasons = []Reason{
 			"and one is fetched"},
 	{Code: "no_api_key", State: Blocked, Says: "no API key could be fetched",
 		Remedy: "ask the service's owner"},
-	{Code: "redirect", State: Blocked, Says: "redirects to",
+	{Code: "redirect", State: Blocked, Says: "the service redirects to",
 		Means: "requests are sent on to another host, or round in a circle. They are not followed, because the " +
 			"API key would go with them",
 		Remedy: "if the service lives there now, set store.base_url and restart; otherwise ask what stands " +
