@@ -51,8 +51,8 @@ const (
 	firstSweepBackoff = 2 * time.Minute
 	lastSweepBackoff  = 24 * time.Hour
 	// mostLooks limits the looks of one comparison. Two confirm a difference. A row that is shown otherwise at
-	// the second one is looked at once more.
-	mostLooks = 3
+	// the second one, as by a copy of the service that lags, is looked at twice more.
+	mostLooks = 4
 )
 
 // sweeper runs the comparisons of a resource beside its polls, one at a time, and acts upon what they find. A
