@@ -670,7 +670,7 @@ func TestARowThatComesAndGoesIsNotTakenForDeleted(t *testing.T) {
 			t.Fatal("the sweep does not end")
 		}
 	}
-	const says = "came and went, or changed"
+	const says = "in one reading and not in a later one"
 	if got := s.mark.Swept; got.Tombstones != 0 || !strings.Contains(got.Left, says) {
 		t.Errorf("swept %+v", got)
 	}

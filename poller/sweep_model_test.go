@@ -332,6 +332,16 @@ func TestASweepRepairsWhateverPollsCannotSee(t *testing.T) {
 			clear(w.notFound)
 		}
 		w.rest(t, w.askSweep())
+		// A row that was shown in several states is left to the next sweep. Each older state is shown once, so
+		// there is an end of it.
+		for range 3 {
+			if w.mark.Swept.Left != "" {
+				w.rest(t, w.askSweep())
+			}
+		}
+		if w.mark.Swept.Left != "" {
+			t.Fatalf("sweeps end with %q", w.mark.Swept.Left)
+		}
 		w.check(t)
 		w.checkSwept(t)
 	})

@@ -50,8 +50,8 @@ const (
 	// short, because an owner whose connections to Kafka break off looks the same as one that died.
 	firstSweepBackoff = 2 * time.Minute
 	lastSweepBackoff  = 24 * time.Hour
-	// mostLooks limits the looks of one comparison. Two confirm a difference. If one look in between shows a
-	// row otherwise, as a copy of the service that lags may, two more confirm it.
+	// mostLooks limits the looks of one comparison. Two confirm a difference. A row that is shown otherwise at
+	// the second one, as by a copy of the service that lags, is looked at twice more.
 	mostLooks = 4
 )
 

@@ -531,22 +531,25 @@ func TestWhatIsDeliveredAfterTheLastLookIsNotPublishedAgain(t *testing.T) {
 	}
 }
 
-// The row is nowhere at both looks. Meanwhile a poll has met a row that has lost its id.
-func TestNothingIsDeletedAfterAPollHasMetARowWithoutAnID(t *testing.T) {
+// The row is nowhere at all looks. Meanwhile a poll has met it once, or a row that has lost its id.
+func TestNothingIsDeletedThatAPollMayHaveMetMeanwhile(t *testing.T) {
 	for name, ask := range map[string]func(*shop){
 		"sweep": func(s *shop) { s.askSweep() },
 		"erase": func(s *shop) { s.erase(1) },
 	} {
-		s := openShop(t, 10, func(c *Config) { c.Sweep.Tombstone = true })
-		delete(s.rows, 1)
-		ask(s)
-		s.pollFor(shopOverlap / 2)
-		s.rows[1] = row{id: 1, updatedAt: s.now, bad: true, nameless: true}
-		s.poll()
-		delete(s.rows, 1)
-		s.pollFor(3 * shopOverlap)
-		if r, _ := s.newest(1); r.Tombstone || s.mark.Sweep != nil || len(s.mark.Erase) > 0 {
-			t.Errorf("%s: the topic holds %+v; swept %+v, erased %+v", name, r, s.mark.Swept, s.mark.Erased)
+		for _, nameless := range []bool{false, true} {
+			s := openShop(t, 10, func(c *Config) { c.Sweep.Tombstone = true })
+			delete(s.rows, 1)
+			ask(s)
+			s.pollFor(shopOverlap / 2)
+			s.rows[1] = row{id: 1, updatedAt: s.now, content: 5, bad: nameless, nameless: nameless}
+			s.poll()
+			delete(s.rows, 1)
+			s.pollFor(5 * shopOverlap)
+			if r, _ := s.newest(1); r.Tombstone || s.mark.Sweep != nil || len(s.mark.Erase) > 0 {
+				t.Errorf("%s, nameless %v: the topic holds %+v; swept %+v, erased %+v", name, nameless, r,
+					s.mark.Swept, s.mark.Erased)
+			}
 		}
 	}
 }

@@ -145,7 +145,7 @@ func (f *follower) sweepStep(r *following, resources func(string) health.Resourc
 		return step{}
 	case sweep.Tried != nil:
 		return step{"begun", fmt.Sprintf("the sweep has begun: it reads topic and service in full. If rows differ, "+
-			"it looks at them again, and once more an overlap (%s) later, twice at most",
+			"it looks at them again, and once more an overlap (%s) later, three times at most",
 			terminal.Duration(f.cfg.Resources[r.Resource].Overlap))}
 	case now.Mark.Replay != nil:
 		return step{"replay", "the sweep waits until the replay is over"}

@@ -157,7 +157,7 @@ func TestAWaitSaysWhatTheOwnerIsAtEachStepOnce(t *testing.T) {
 	takes("users", nil, nothing) // a part is over
 	takes("orders", &at, nothing)
 	says(out, "orders: the sweep has begun")
-	says(out, "and once more an overlap (1m30s) later, twice at most\n")
+	says(out, "and once more an overlap (1m30s) later, three times at most\n")
 	takes("users", &at, nothing)
 	takes("orders", nil, func(w *watermark.Watermark) { w.Trouble = &watermark.Trouble{Why: "full", Since: at} })
 	says(out, "orders: the request waits until this is over: blocked")

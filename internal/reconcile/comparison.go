@@ -218,10 +218,8 @@ func (c *Comparison) suspect(id int64, topic rowset.Version, inTopic bool) *susp
 // See notes that another read of the source has shown a suspect in this state at this time.
 func (c *Comparison) See(id int64, state rowset.Version, at time.Time) {
 	if s := c.suspects[id]; s != nil {
-		c.kept -= s.size()
-		s.note(state)
+		s.sighted = true
 		s.seen.Shown(state, at, at)
-		c.kept += s.size()
 	}
 }
 

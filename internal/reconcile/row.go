@@ -19,12 +19,17 @@ var (
 
 // suspect is a row that differed when it was last looked at, or that is named.
 type suspect struct {
-	// shown are the states other than notShown that any read of the source has shown. row or reject is the one
-	// that it shows now. Both are nil if it does not show the row.
-	shown  []rowset.Version
-	row    *schemas.Record
-	reject *schemas.Reject
-	seen   Confirmation[rowset.Version] // of the states at looks and other reads. First is none of them
+	// shown are the states other than notShown that First and the looks have shown, sighted is set if another
+	// read has shown the row. row or reject is the state that the source shows now. Both are nil if it does not
+	// show the row.
+	//
+	// A version that only another read has shown does not clear the suspect: the topic may have it from before,
+	// and that read went to a copy that lags.
+	shown   []rowset.Version
+	sighted bool
+	row     *schemas.Record
+	reject  *schemas.Reject
+	seen    Confirmation[rowset.Version] // of the states at looks and other reads. First is none of them
 	// topic is the version of the topic's newest record, if inTopic. topicBefore is its value at the look
 	// before.
 	inTopic     bool
@@ -59,7 +64,7 @@ func (s *suspect) kind() Kind {
 	switch {
 	case s.reject != nil:
 		return Unpublishable
-	case s.row == nil && len(s.shown) > 0:
+	case s.row == nil && (s.sighted || len(s.shown) > 0):
 		return Unknown
 	case s.row == nil && (s.inTopic || len(s.strays) > 0):
 		return Extra
@@ -197,7 +202,7 @@ func (s *suspect) delivered() bool {
 	case len(s.strays) > 0, s.letter, s.named, s.reject != nil:
 		return false
 	case !s.inTopic:
-		return len(s.shown) == 0
+		return !s.sighted && len(s.shown) == 0
 	}
 	return slices.Contains(s.shown, s.topic)
 }

@@ -211,8 +211,8 @@ func (o *comparison) sameTopic(ctx context.Context, was string) error {
 	return nil
 }
 
-// waits returns what the next look waits for, and until when at most: that the running instance has had the time
-// to deliver changes that were under way. "": it waits no longer.
+// waits returns what the next look waits for, and until when at most: that the running instance has had the
+// time to deliver changes that were under way. "": it waits no longer.
 //
 // It has had the time if a pass that began after the last look is complete. Over REST only some passes are
 // complete ones, so two intervals of one owner and a little are enough too. While rows are deferred, which it
