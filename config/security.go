@@ -29,20 +29,24 @@ type Security struct {
 	AllowUnverified []string `koanf:"allow_unverified"`
 }
 
-// Exposed is a connection over which others may get a credential.
+// Exposed is a connection to another machine over which others may get rows or a credential.
 type Exposed struct {
-	Connection string   // a name of security.allow_plaintext and security.allow_unverified
-	Key        string   // the setting that exposes it
-	Hosts      []string // other machines that may get the credential
-	risk, out  string   // the danger, and the remedy
+	Connection   string   // a name of security.allow_plaintext and security.allow_unverified
+	Key          string   // the setting that exposes it
+	Hosts        []string // the other machines
+	Credential   bool     // a credential goes over it, so it has to be an exception. Otherwise rows alone go there
+	Risk, Remedy string
 }
 
 // exposed collects connections. It leaves out those that lead to no other machine.
 type exposed []Exposed
 
-func (all *exposed) add(connection, key string, hosts []string, risk, out string) {
+func (all *exposed) add(connection, key string, hosts []string, credential bool, risk, remedy string) {
+	if !credential {
+		risk = "rows and schemas go there without a proof that nobody else reads or changes them"
+	}
 	if len(hosts) > 0 {
-		*all = append(*all, Exposed{connection, key, hosts, risk, out})
+		*all = append(*all, Exposed{connection, key, hosts, credential, risk, remedy})
 	}
 }
 
@@ -50,56 +54,51 @@ func (all *exposed) add(connection, key string, hosts []string, risk, out string
 const verifyFull = "expected sslmode=verify-full, which is the default, with sslrootcert=/path unless a " +
 	"public authority signed the server's certificate"
 
-// Plaintext returns the connections of c over which a credential may travel unencrypted to other machines. In
-// a configuration that Load has returned, the user has named all of them as exceptions.
+// Plaintext returns the connections of c over which something may travel unencrypted to other machines. In
+// a configuration that Load has returned, the user has named those with a credential as exceptions.
 func (c *Config) Plaintext() []Exposed {
 	var all exposed
 	if d, err := dsn.Parse(c.Postgres.DSN.Get()); err == nil {
-		all.add("postgres", keyDSN, d.InClear(),
+		all.add("postgres", keyDSN, d.InClear(), true,
 			"sslmode="+d.Mode()+" may send the password and the rows unencrypted", verifyFull)
 	}
-	if s := c.Kafka.SASL; !c.Kafka.TLS.Enabled && s.sendsSecret() {
-		all.add("kafka", "kafka.tls.enabled", beyond(c.Kafka.Brokers...),
+	if s := c.Kafka.SASL; !c.Kafka.TLS.Enabled {
+		all.add("kafka", "kafka.tls.enabled", beyond(c.Kafka.Brokers...), s.sendsSecret(),
 			s.Mechanism+" sends its secret unencrypted", "expected true, or a kafka.sasl.mechanism of SCRAM")
 	}
 	if s := c.Kafka.SASL; s.Mechanism == OAuthBearer {
-		all.add("kafka", "kafka.sasl.token_url", hostOf(s.TokenURL, "http"),
+		all.add("kafka", "kafka.sasl.token_url", hostOf(s.TokenURL, "http"), true,
 			"the client's secret is sent unencrypted", "expected https")
 	}
-	if r := c.Registry; r.hasLogin() {
-		all.add("registry", "registry.url", hostOf(r.URL, "http"), "the password or token is sent unencrypted",
-			"expected https")
-	}
-	all.add("store", "store.base_url", hostOf(c.Store.BaseURL, "http"),
+	all.add("registry", "registry.url", hostOf(c.Registry.URL, "http"), c.Registry.hasLogin(),
+		"the password or token is sent unencrypted", "expected https")
+	all.add("store", "store.base_url", hostOf(c.Store.BaseURL, "http"), true,
 		"the service's key is sent unencrypted, also one that is fetched there", "expected https")
 	return all
 }
 
-// Unverified returns the encrypted connections of c over which a credential may go to a server on another
-// machine whose identity is not verified: another server that answers there gets it. In a configuration that
-// Load has returned, the user has named all of them as exceptions. Verifying an identity takes the authority
+// Unverified returns the encrypted connections of c to servers on other machines whose identity is not
+// verified: another server that answers there gets what is sent. In a configuration that Load has returned,
+// the user has named those with a credential as exceptions. Verifying an identity takes the authority
 // and the host's name, so sslmode=verify-ca does not verify it.
 func (c *Config) Unverified() []Exposed {
 	var all exposed
 	if d, err := dsn.Parse(c.Postgres.DSN.Get()); err == nil {
-		all.add("postgres", keyDSN, d.Unverified(), "sslmode="+d.Mode()+
+		all.add("postgres", keyDSN, d.Unverified(), true, "sslmode="+d.Mode()+
 			" may send the password to another server, for it does not verify the host's name", verifyFull)
 	}
-	skips := func(connection, section string, t TLS, hosts []string) {
+	skips := func(connection, section string, t TLS, hosts []string, credential bool) {
 		if t.InsecureSkipVerify {
-			all.add(connection, section+".insecure_skip_verify", hosts,
+			all.add(connection, section+".insecure_skip_verify", hosts, credential,
 				"the secret goes to any server that answers",
 				"expected false, with "+section+".ca_file unless a public authority signed the certificate")
 		}
 	}
-	if s := c.Kafka.SASL; s.sendsSecret() {
-		skips("kafka", "kafka.tls", c.Kafka.TLS.TLS, beyond(c.Kafka.Brokers...))
-		skips("kafka", "kafka.sasl.token_tls", s.TokenTLS, hostOf(s.TokenURL, "https"))
-	}
-	if r := c.Registry; r.hasLogin() {
-		skips("registry", "registry.tls", r.TLS, hostOf(r.URL, "https"))
-	}
-	skips("store", "store.tls", c.Store.TLS, hostOf(c.Store.BaseURL, "https"))
+	s, r := c.Kafka.SASL, c.Registry
+	skips("kafka", "kafka.tls", c.Kafka.TLS.TLS, beyond(c.Kafka.Brokers...), s.sendsSecret())
+	skips("kafka", "kafka.sasl.token_tls", s.TokenTLS, hostOf(s.TokenURL, "https"), true)
+	skips("registry", "registry.tls", r.TLS, hostOf(r.URL, "https"), r.hasLogin())
+	skips("store", "store.tls", c.Store.TLS, hostOf(c.Store.BaseURL, "https"), true)
 	return all
 }
 
@@ -148,8 +147,8 @@ func checkSecurity(c *Config, m *mistakes) {
 				fmt.Sprintf("%q is none of %s", name, strings.Join(connections, ", ")))
 		}
 		for _, e := range rule.exposed {
-			m.require(e.Key, slices.Contains(rule.allowed, e.Connection),
-				fmt.Sprintf("to %s %s: %s; or %s: [%s] if %s", strings.Join(e.Hosts, ", "), e.risk, e.out, rule.key,
+			m.require(e.Key, !e.Credential || slices.Contains(rule.allowed, e.Connection),
+				fmt.Sprintf("to %s %s: %s; or %s: [%s] if %s", strings.Join(e.Hosts, ", "), e.Risk, e.Remedy, rule.key,
 					e.Connection, rule.harmless))
 		}
 	}

@@ -127,10 +127,10 @@ func TopicID(ctx context.Context, c *Cluster, resource string) (string, error) {
 	return topic.idText(), err
 }
 
-// afresh returns the watermark by which a topic of r is filled from the start. The requests that were
+// anew returns the watermark by which a topic of r is filled from the start. The requests that were
 // carried out and the fields of the source stay known. Written stays, because it orders watermarks. A topic
 // that lost its end still holds rows, and they may have been published under other policies.
-func afresh(mark *watermark.Watermark, topic topicInfo, r *schemas.Resource) watermark.Watermark {
+func anew(mark *watermark.Watermark, topic topicInfo, r *schemas.Resource) watermark.Watermark {
 	fresh := watermark.New(mark.Resource)
 	fresh.Request, fresh.RequestUID = mark.Request, mark.RequestUID
 	fresh.Fields, fresh.Written = mark.Fields, mark.Written

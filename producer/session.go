@@ -337,7 +337,7 @@ func (s *Session) beginAfresh() error {
 		zap.String("topic", s.data.name))
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	mark := s.stamp(afresh(&s.mark, s.data.topicInfo, s.target.resource))
+	mark := s.stamp(anew(&s.mark, s.data.topicInfo, s.target.resource))
 	value, err := watermark.Encode(mark)
 	if err == nil {
 		err = s.cl.BeginTransaction()

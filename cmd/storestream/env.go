@@ -118,8 +118,7 @@ func (e *environment) withCluster(ctx context.Context, cfg *config.Config,
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 	defer cancel()
 	if err := cluster.Ping(ctx); err != nil {
-		return fmt.Errorf("%w: expected a Kafka broker at kafka.brokers (TLS and SASL as kafka.tls and kafka.sasl "+
-			"say)", err)
+		return err
 	}
 	return f(cluster)
 }

@@ -80,12 +80,16 @@ func poll(ctx context.Context, env *environment, once bool, patience time.Durati
 		log.Info(noFile)
 	}
 	for _, p := range cfg.Plaintext() {
-		log.Warn("security.allow_plaintext: a credential may travel unencrypted",
-			zap.String("connection", p.Connection), zap.Strings("hosts", p.Hosts))
+		if p.Credential {
+			log.Warn("security.allow_plaintext: a credential may travel unencrypted",
+				zap.String("connection", p.Connection), zap.Strings("hosts", p.Hosts))
+		}
 	}
 	for _, u := range cfg.Unverified() {
-		log.Warn("security.allow_unverified: a credential may go to a server whose identity is not verified",
-			zap.String("connection", u.Connection), zap.String("setting", u.Key), zap.Strings("hosts", u.Hosts))
+		if u.Credential {
+			log.Warn("security.allow_unverified: a credential may go to a server whose identity is not verified",
+				zap.String("connection", u.Connection), zap.String("setting", u.Key), zap.Strings("hosts", u.Hosts))
+		}
 	}
 	defer func() {
 		log.Info("stopped", zap.Duration("after", time.Since(started).Round(time.Millisecond)), zap.Error(err))

@@ -190,11 +190,11 @@ and if not, whether the registry would take it. Exits 1 if one is refused.`,
 		var found []registry.Subject
 		err = eachSubject(cmd.Context(), cfg, set, func(ctx context.Context, client *registry.Client, topic string,
 			r *schemas.Resource) error {
-			subjects, err := client.Check(ctx, topic, r)
-			if err != nil {
-				return fmt.Errorf("checking the schemas of %s: %w", r.Name, err)
+			subjects := client.Check(ctx, topic, r, true)
+			if err := subjects[0].Err; registry.AsAWhole(err) {
+				return err
 			}
-			found = append(found, subjects...)
+			found = append(found, subjects[:]...)
 			return nil
 		})
 		if err != nil {
@@ -223,18 +223,19 @@ func eachSubject(ctx context.Context, cfg *config.Config, set *schemas.Set,
 }
 
 func printSubjects(env *environment, subjects []registry.Subject, asJSON bool) error {
-	lines, refused := []subjectLine{}, []string{}
+	lines, refused := []subjectLine{}, []error{}
 	t := env.table("SUBJECT", "ID", "STATE")
 	for _, s := range subjects {
-		id, what := "-", "not registered; compatible"
+		line, id, what := subjectLine{s.Name, s.ID, s.Err == nil, []string{}}, "-", "not registered; compatible"
 		switch {
+		case s.Err != nil:
+			what = env.paint.As(terminal.Red, "refused")
+			line.Messages = append(line.Messages, s.Err.Error())
+			refused = append(refused, s.Err)
 		case s.ID != 0:
 			id, what = fmt.Sprint(s.ID), "registered"
-		case !s.Compatible:
-			what = env.paint.As(terminal.Red, "refused: ") + strings.Join(s.Messages, "; ")
-			refused = append(refused, s.Name)
 		}
-		lines = append(lines, subjectLine{s.Name, s.ID, s.Compatible, append([]string{}, s.Messages...)})
+		lines = append(lines, line)
 		t.Row(s.Name, id, what)
 	}
 	var err error
@@ -243,9 +244,5 @@ func printSubjects(env *environment, subjects []registry.Subject, asJSON bool) e
 	} else {
 		err = t.Print(env.stdout)
 	}
-	if err != nil || len(refused) == 0 {
-		return err
-	}
-	return fmt.Errorf("the registry would refuse %s: change the schema file, or the subject's compatibility",
-		strings.Join(refused, ", "))
+	return errors.Join(append(refused, err)...)
 }

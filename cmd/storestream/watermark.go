@@ -11,7 +11,7 @@ import (
 
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/cmd/storestream/internal/overview"
-	"github.com/storestream/storestream/cmd/storestream/internal/preflight"
+	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
@@ -48,17 +48,12 @@ something is not.`,
 		if err != nil {
 			return err
 		}
-		c := preflight.Config{Settings: cfg, Schemas: set}
-		if c.Registry, err = connect.Registry(cfg); err != nil {
-			return err
-		}
 		return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
 			resources, err := overview.Read(cmd.Context(), cfg, cluster)
 			if err != nil {
 				return err
 			}
-			c.Cluster = cluster
-			addRefusals(cmd.Context(), c, resources)
+			addRefusals(cmd.Context(), cfg, set, cluster, resources)
 			if *asJSON {
 				err = env.printJSON(resources)
 			} else {
@@ -70,36 +65,24 @@ something is not.`,
 	return cmd
 }
 
-// addRefusals adds the reason why a takeover is refused, as far as `check` can tell, to resources that maybe
-// have no working owner. Their owner cannot write the reason into the watermark, because an instance that may
-// not take over may not write.
-func addRefusals(ctx context.Context, c preflight.Config, resources []overview.Resource) {
-	ofOne, unattended := map[string]bool{}, map[*overview.Resource]bool{}
-	for i := range resources {
-		r := &resources[i]
-		ofOne[c.Cluster.Topic(r.Resource)] = true
-		if r.Unattended(c.Settings.Kafka.Group) {
-			unattended[r] = true
-		}
-	}
-	if len(unattended) == 0 {
-		return
-	}
+// addRefusals adds the reason why a takeover would be refused to resources that maybe have no working owner.
+// Their owner cannot write the reason into the watermark, because an instance that may not take over may not
+// write.
+func addRefusals(ctx context.Context, cfg *config.Config, set *schemas.Set, cluster *producer.Cluster,
+	resources []overview.Resource) {
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 	defer cancel()
-	for f := range preflight.Try(ctx, c, "kafka", "registry") {
-		for r := range unattended {
-			if f.Level != preflight.Failure || ofOne[f.About] && f.About != c.Cluster.Topic(r.Resource) {
-				continue
-			}
+	for i := range resources {
+		r := &resources[i]
+		if !r.Unattended(cfg.Kafka.Group) {
+			continue
+		}
+		if _, err := producer.Rehearse(ctx, cluster, set.Get(r.Resource)); err != nil {
 			if r.NotUpToDate != "" {
 				r.NotUpToDate += "; "
 			}
 			r.NotUpToDate += "no instance with this configuration can take it over: " +
-				strings.TrimSpace(f.Part+" "+f.About) + ": " + f.Found
-			if f.Do != "" {
-				r.NotUpToDate += " -> " + f.Do
-			}
+				strings.ReplaceAll(err.Error(), "\n", "; ")
 		}
 	}
 }

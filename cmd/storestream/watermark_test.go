@@ -144,8 +144,8 @@ func TestWatermarkListSaysWhatNobodyCanTakeAResourceOverFor(t *testing.T) {
 
 	// The registry has lost its schemas: it is another one, where nothing is registered.
 	lost := "\n  orders: " + behind + refused +
-		"registry store.orders: the schema id of its keys is "
-	const remedy = " -> point registry.url at the registry that the topic was written with"
+		"topic store.orders: the schema id of its keys is "
+	const remedy = ": point registry.url at the registry that the topic was written with"
 	anew := "registry.url=" + servers.RegistryForTest(t).URL
 	c = s.do("watermark", "list", "--set", anew).expect(t, exitLate, lost, remedy,
 		"\n  users: the last complete pass began 2h0m ago\n")
@@ -168,13 +168,13 @@ func TestWatermarkListSaysWhatNobodyCanTakeAResourceOverFor(t *testing.T) {
 		if _, err := kadm.NewClient(cl).AlterTopicConfigs(t.Context(), spoil, topic); err != nil {
 			t.Fatal(err)
 		}
-		found := "kafka " + topic + ": cleanup.policy is delete, expected compact -> kafka-configs.sh "
+		found := "topic " + topic + ": cleanup.policy is delete, expected compact: kafka-configs.sh "
 		for _, said := range says {
 			s.do("watermark", "list").expect(t, exitLate, said, found)
 		}
 	}
 	s.do("watermark", "list", "-o", "json").expect(t, exitLate,
-		`"late": "`+behind+refused+`kafka store.watermarks: cleanup.policy is delete`)
+		`"late": "`+behind+refused+`topic store.watermarks: cleanup.policy is delete`)
 }
 
 func TestWatermarkListNamesARecordThatIsNoWatermarkAndShowsTheOthers(t *testing.T) {

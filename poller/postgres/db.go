@@ -1,10 +1,8 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"slices"
@@ -13,7 +11,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/storestream/storestream/internal/dsn"
@@ -107,22 +104,6 @@ func bounded(d dsn.DSN) (*pgxpool.Config, error) {
 		cc.ConnectTimeout = connectTimeout
 	}
 	return config, nil
-}
-
-// Connect makes one connection, for a caller that checks its security. It copies the bytes that the server
-// sends to heard.
-func Connect(ctx context.Context, d dsn.DSN, heard *bytes.Buffer) (*pgconn.PgConn, *pgconn.Config, error) {
-	config, err := bounded(d)
-	if err != nil {
-		return nil, nil, err
-	}
-	c := &config.ConnConfig.Config
-	c.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
-		heard.Reset() // it may have bytes of another host
-		return boundServer(io.TeeReader(r, heard), w)
-	}
-	conn, err := pgconn.ConnectConfig(ctx, c)
-	return conn, c, err
 }
 
 func configureConnection(cc *pgx.ConnConfig) {

@@ -124,15 +124,9 @@ func (c *Client) Ensure(
 }
 
 func (c *Client) ensure(ctx context.Context, subject, text string, isKey, auto bool) (int, error) {
-	id, state, err := c.lookUp(ctx, subject, text)
-	switch {
-	case state == noLookUp && auto:
-	case err != nil || id != 0:
+	id, state, err := c.find(ctx, subject, text, isKey, auto)
+	if id != 0 || err != nil && !(state == noLookUp && auto) {
 		return id, err
-	case isKey && state == otherSchema:
-		return 0, c.fault(KeyChanged, subject)
-	case !auto:
-		return 0, c.fault(NotRegistered, subject)
 	}
 	id, err = c.client.RegisterSchema(ctx, subject, sr.Schema{Schema: text, Type: sr.TypeAvro}, -1, -1)
 	if err != nil {
@@ -142,6 +136,19 @@ func (c *Client) ensure(ctx context.Context, subject, text string, isKey, auto b
 		return 0, c.fault(NotARegistry, subject)
 	}
 	return id, nil
+}
+
+// find returns the id of a schema under subject. It is 0 without an error if the schema may be registered.
+func (c *Client) find(ctx context.Context, subject, text string, isKey, auto bool) (int, subjectState, error) {
+	id, state, err := c.lookUp(ctx, subject, text)
+	switch {
+	case err != nil || id != 0:
+	case isKey && state == otherSchema:
+		err = c.fault(KeyChanged, subject)
+	case !auto:
+		err = c.fault(NotRegistered, subject)
+	}
+	return id, state, err
 }
 
 // isID says whether the wire format has room for an id, which is four bytes there. Registries count from 1.
@@ -243,61 +250,48 @@ type Subject struct {
 	Name string
 	// ID is the id under which our schema is registered there, 0 if it is not.
 	ID int
-	// Compatible is set if it is registered, or if the registry would take it.
-	Compatible bool
-	// Messages are the registry's reasons why it would not.
-	Messages []string
+	// Err is the *Error with which Ensure would end.
+	Err error
 }
 
-// Check asks about a topic's two subjects, key first, and registers nothing. The error is an *Error.
-func (c *Client) Check(ctx context.Context, topic string, r *schemas.Resource) ([]Subject, error) {
-	key, err := c.check(ctx, topic+"-key", r.KeySchema(), true)
-	if err != nil {
-		return nil, err
-	}
-	value, err := c.check(ctx, topic+"-value", r.ValueSchema(), false)
-	if err != nil {
-		return nil, err
-	}
-	return []Subject{key, value}, nil
+// Check asks about a topic's two subjects, key first, what Ensure would do. It registers nothing.
+func (c *Client) Check(ctx context.Context, topic string, r *schemas.Resource, auto bool) [2]Subject {
+	return [2]Subject{c.check(ctx, topic+"-key", r.KeySchema(), true, auto),
+		c.check(ctx, topic+"-value", r.ValueSchema(), false, auto)}
 }
 
-func (c *Client) check(ctx context.Context, subject, text string, isKey bool) (Subject, error) {
-	s := Subject{Name: subject}
-	id, state, err := c.lookUp(ctx, subject, text)
-	if err != nil {
-		return s, err
+func (c *Client) check(ctx context.Context, subject, text string, isKey, auto bool) Subject {
+	id, state, err := c.find(ctx, subject, text, isKey, auto)
+	if id == 0 && err == nil {
+		err = c.wouldTake(ctx, subject, text, state)
 	}
-	if id != 0 || state == noSubject {
-		s.ID, s.Compatible = id, true
-		return s, nil
-	}
-	if isKey {
-		s.Messages = []string{KeyChanged.advice()}
-		return s, nil
+	return Subject{Name: subject, ID: id, Err: err}
+}
+
+// wouldTake returns the error with which the registry would refuse a new schema. A registry without modes
+// takes schemas.
+func (c *Client) wouldTake(ctx context.Context, subject, text string, state subjectState) error {
+	mode := c.client.Mode(ctx)[0]
+	switch {
+	case mode.Err != nil && !isUnknownRequest(mode.Err):
+		return c.diagnose("its mode", mode.Err)
+	case mode.Err == nil && mode.Mode == sr.ModeReadOnly:
+		return c.fault(ReadOnly, subject)
+	case state == noSubject:
+		return nil
 	}
 	const latest = -1
 	verbose := sr.WithParams(ctx, sr.Verbose)
 	schema := sr.Schema{Schema: text, Type: sr.TypeAvro}
 	result, err := c.client.CheckCompatibility(verbose, subject, latest, schema)
-	if err != nil {
-		return s, c.diagnose(subject, err)
-	}
-	s.Compatible, s.Messages = result.Is, result.Messages
-	return s, nil
-}
-
-// ReadOnly asks whether the registry refuses new schemas now. A registry without modes takes them. The error
-// is an *Error.
-func (c *Client) ReadOnly(ctx context.Context) (bool, error) {
-	result := c.client.Mode(ctx)[0]
 	switch {
-	case isUnknownRequest(result.Err):
-		return false, nil
-	case result.Err != nil:
-		return false, c.diagnose("its mode", result.Err)
+	case err != nil:
+		return c.diagnose(subject, err)
+	case !result.Is:
+		return &Error{Fault: Incompatible, Subject: subject, URL: c.url,
+			Err: errors.New(strings.Join(result.Messages, "; "))}
 	}
-	return result.Mode == sr.ModeReadOnly, nil
+	return nil
 }
 
 // fault returns an error that has no other cause than its kind.

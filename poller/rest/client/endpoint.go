@@ -1,11 +1,6 @@
 package client
 
-import (
-	"context"
-
-	"github.com/storestream/storestream/poller"
-	"github.com/storestream/storestream/schemas"
-)
+import "context"
 
 // Endpoint asks one data endpoint for pages. It reuses its memory from one answer to the next, so each
 // reader has its own.
@@ -45,41 +40,4 @@ func (e *Endpoint) Release() {
 		e.rows = nil
 	}
 	clear(e.rows) // they would keep the text
-}
-
-// Trial is the result of Try.
-type Trial struct {
-	// Row is false if the service has no rows. Reject is why the row cannot be published, nil if it can.
-	Row    bool
-	Reject *schemas.Reject
-	// Unknown are fields that the row has and the schema has not.
-	Unknown []string
-	// Missing are the fields of the schema that the row does not have. It is empty if the row is rejected.
-	Missing []string
-}
-
-// Try asks for one row of r, as polling does. That shows whether the address, the key, the endpoint and the
-// shape of the answer are right. Its error is a *RateError, a
-// *poller.BlockedError for a fault that only a person can mend, or the fault on the way.
-func (c *Client) Try(ctx context.Context, r *schemas.Resource) (Trial, error) {
-	tomorrow := c.clock.Now().AddDate(0, 0, 1).UTC().Format("2006-01-02") // by any clock of the service
-	endpoint := c.Endpoint(r.Path, uncounted)
-	defer endpoint.Release()
-	page, err := endpoint.Page(ctx, "updated_to="+tomorrow+"&page=0&page_size=1")
-	if status := Refusal(err); status != nil {
-		err = &poller.BlockedError{What: "asking for one row of " + r.Name, Err: status}
-	}
-	if err != nil || len(page.Rows) == 0 {
-		return Trial{}, err
-	}
-	parser := schemas.NewRowParser(r)
-	_, reject := parser.Parse(page.Rows[0])
-	trial := Trial{Row: true, Reject: reject, Unknown: parser.Unknown()}
-	_, missing := parser.Missing(nil)
-	for i, n := range missing {
-		if n > 0 {
-			trial.Missing = append(trial.Missing, r.Fields[i].Name)
-		}
-	}
-	return trial, nil
 }
