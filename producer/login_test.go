@@ -67,7 +67,11 @@ func reads(ctx context.Context, c *producer.Cluster) error {
 	if _, err := producer.ReadDeadLetters(ctx, c, "orders"); err != nil {
 		return fmt.Errorf("reading dead letters: %w", err)
 	}
-	if _, err := producer.RowsSince(ctx, c, "orders", schemas.MinInstant, func(int) {}); err != nil {
+	set, err := schemas.Load("")
+	if err != nil {
+		return err
+	}
+	if err := producer.SameSchemas(ctx, c, set.Get("orders")); err != nil {
 		return fmt.Errorf("reading rows: %w", err)
 	}
 	if err := c.Requests().CatchUp(ctx); err != nil {

@@ -32,7 +32,7 @@ It changes nothing: it makes no topic, registers no schema and disturbs no runni
 nothing fails, 1 otherwise.`,
 		Example: "  storestream check\n" +
 			"  storestream check -o json | jq '.[] | select(.level != \"ok\")'",
-		Args: noArgs,
+		Args: cobra.NoArgs,
 	}
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -48,7 +48,7 @@ nothing fails, 1 otherwise.`,
 			return err
 		}
 		defer c.Cluster.Close()
-		if c.Sources, err = connect.OpenSources(cfg, zap.NewNop(), connect.AtOnce); err != nil {
+		if c.Sources, err = connect.OpenSources(cfg, zap.NewNop(), connect.Soon); err != nil {
 			return err
 		}
 		defer c.Sources.Close()

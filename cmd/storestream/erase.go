@@ -23,9 +23,9 @@ func eraseCommand(env *environment) *cobra.Command {
 	var yes, stay bool
 	var confirmed int
 	cmd := &cobra.Command{
-		Use:               "erase RESOURCE ID...",
-		ValidArgsFunction: completeResource,
-		Short:             "Delete rows from the topic that the service has deleted",
+		Use:       "erase RESOURCE ID...",
+		ValidArgs: schemas.Names(),
+		Short:     "Delete rows from the topic that the service has deleted",
 		Long: fmt.Sprintf(`Asks the running instance to look the rows up in the service, and to delete each that is
 not there: when it was looked for again after the resource's overlap, and neither shown then nor by any read
 in between. Over REST one of these reads is a sweep, which erase asks for, because only a sweep reads all
@@ -53,7 +53,7 @@ on, and exits with 1 if one of them stays.`, watermark.MostErased),
 			if err := checkConfirmed(cmd, confirmed, len(ids)); err != nil {
 				return err
 			}
-			if err := env.mayAsk(cmd, yes, false); err != nil {
+			if err := env.mayAsk(cmd, yes); err != nil {
 				return err
 			}
 			cfg, set, err := env.load()
@@ -65,7 +65,6 @@ on, and exits with 1 if one of them stays.`, watermark.MostErased),
 			})
 		},
 	}
-	cmd.SetFlagErrorFunc(flagOrIDError)
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.Flags().IntVar(&confirmed, confirmDeletes, 0,
 		"all `N` rows were deleted in the service: delete them, even beyond the day's budget")

@@ -42,7 +42,7 @@ With --once it publishes everything that was visible when it started and exits 0
 makes no progress for the time of --patience.`,
 		Example: "  storestream run --set http.listen=127.0.0.1:0 # beside another one, on any free port\n" +
 			"  storestream run --once --patience 5m",
-		Args: noArgs,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if patience <= 0 {
 				return usagef(cmd, "--patience %s: expected more than 0s", patience)
@@ -61,8 +61,7 @@ makes no progress for the time of --patience.`,
 
 // poll starts the parts in order (log, metrics, cluster, status server, instance) and ends them in reverse.
 func poll(ctx context.Context, env *environment, once bool, patience time.Duration) (err error) {
-	started, name, noFile := time.Now(), instance.Name(), env.noFile
-	env.noFile = "" // it goes into the log, which may be JSON
+	started, name := time.Now(), instance.Name()
 	cfg, set, err := env.load()
 	if err != nil {
 		return err
@@ -73,12 +72,9 @@ func poll(ctx context.Context, env *environment, once bool, patience time.Durati
 	log := logging.New(cfg.Log, env.stderr)
 	defer rotate(cfg.Rotation(), log)()
 	log.Info("starting", zap.String("version", version()), zap.String("instance", name),
-		zap.String("group", cfg.Kafka.Group), zap.Strings("resources", cfg.Enabled()),
+		zap.String("config", env.configFile), zap.String("group", cfg.Kafka.Group), zap.Strings("resources", cfg.Enabled()),
 		zap.String("base_url", cfg.Store.BaseURL), zap.Bool("postgres", cfg.Postgres.DSN.IsSet()),
 		zap.Strings("brokers", cfg.Kafka.Brokers), zap.Bool("once", once))
-	if noFile != "" {
-		log.Info(noFile)
-	}
 	for _, p := range cfg.Plaintext() {
 		if p.Credential {
 			log.Warn("security.allow_plaintext: a credential may travel unencrypted",

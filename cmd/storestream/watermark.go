@@ -18,7 +18,7 @@ import (
 )
 
 func watermarkCommand(env *environment) *cobra.Command {
-	return group(env, &cobra.Command{Use: "watermark", Short: "Is everything up to date, and replays",
+	return group(&cobra.Command{Use: "watermark", Short: "Is everything up to date, and replays",
 		Example: "  storestream watermark list"}, watermarkList(env), watermarkReset(env))
 }
 
@@ -40,7 +40,7 @@ too: an instance that is refused a takeover may not write why. Exit status: 0 al
 something is not.`,
 		Example: "  storestream watermark list\n" +
 			"  storestream watermark list -o json | jq '.[] | select(.lag_seconds > 60)'",
-		Args: noArgs,
+		Args: cobra.NoArgs,
 	}
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

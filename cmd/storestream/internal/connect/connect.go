@@ -121,9 +121,9 @@ func Service(cfg *config.Config) (client.Config, error) {
 		HTTP: sender}, nil
 }
 
-// AtOnce, given to OpenSources, is for a person who waits: a request that fails is not sent again.
-func AtOnce(c *client.Config) {
-	c.Attempts, c.RequestTimeout = 1, min(c.RequestTimeout, BrokerPatience)
+// Soon, given to OpenSources, is for a person who waits: a request that fails is sent once again.
+func Soon(c *client.Config) {
+	c.Attempts, c.RequestTimeout = 2, min(c.RequestTimeout, BrokerPatience)
 }
 
 // Sources makes the sources of rows that a configuration names. All of them share one REST client, with its

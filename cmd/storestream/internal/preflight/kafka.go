@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
@@ -33,15 +34,16 @@ func tryKafka(ctx context.Context, c Config, f *findings) {
 		takeOver(ctx, c, f, name)
 	}
 	members, err := ownership.Members(ctx, c.Cluster)
-	if err != nil {
+	switch {
+	case errors.Is(err, producer.ErrSharing):
+		f.ok("group", "%s", err)
+	case err != nil:
 		f.fail("group", err)
-		return
+	case len(members) == 0:
+		f.ok("group", "no instance runs")
 	}
 	for _, m := range members {
 		f.ok("group", "%s has %s", m.Instance, strings.Join(m.Owned, ", "))
-	}
-	if len(members) == 0 {
-		f.ok("group", "no instance runs")
 	}
 }
 

@@ -40,7 +40,7 @@ func opened(t *testing.T, cfg *config.Config, set *schemas.Set) Config {
 	var errs [3]error
 	c.Registry, errs[0] = connect.Registry(cfg)
 	c.Cluster, errs[1] = connect.Kafka(cfg, "checker", zap.NewNop(), nil)
-	c.Sources, errs[2] = connect.OpenSources(cfg, zap.NewNop(), connect.AtOnce)
+	c.Sources, errs[2] = connect.OpenSources(cfg, zap.NewNop(), connect.Soon)
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
 	}
