@@ -34,7 +34,7 @@ type Exposed struct {
 	Connection   string   // a name of security.allow_plaintext and security.allow_unverified
 	Key          string   // the setting that exposes it
 	Hosts        []string // the other machines
-	Credential   bool     // a credential goes over it, so it has to be an exception. Otherwise rows alone go there
+	Credential   bool     // a credential goes over it, so it has to be an exception
 	Risk, Remedy string
 }
 

@@ -106,8 +106,8 @@ func (c *Cluster) Ping(ctx context.Context) error {
 		err = fmt.Errorf("it closed the connection (%w): check that kafka.tls and kafka.sasl fit its listener", err)
 	}
 	if err != nil {
-		return fmt.Errorf("kafka %v does not answer: %w: expected a Kafka broker at kafka.brokers (TLS and SASL as "+
-			"kafka.tls and kafka.sasl say)", c.cfg.Brokers, err)
+		return fmt.Errorf("kafka %v does not answer: %w: expected a Kafka broker at kafka.brokers (TLS and SASL "+
+			"as kafka.tls and kafka.sasl say)", c.cfg.Brokers, err)
 	}
 	return nil
 }

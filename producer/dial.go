@@ -49,7 +49,7 @@ func dialing(secured *tlsfile.Client, login SASL) func(ctx context.Context, netw
 
 // Reach connects to one of Config.Brokers as every client does, and does not log in. It returns the
 // certificates that the broker shows. There are none without TLS.
-func (c *Cluster) Reach(ctx context.Context, broker string) ([]*x509.Certificate, error) {
+func Reach(ctx context.Context, c *Cluster, broker string) ([]*x509.Certificate, error) {
 	conn, err := c.dial(ctx, "tcp", broker)
 	if err != nil {
 		return nil, err

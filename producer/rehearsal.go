@@ -1,7 +1,6 @@
 package producer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,11 +48,12 @@ func Rehearse(ctx context.Context, c *Cluster, r *schemas.Resource) (Rehearsal, 
 		return found, err
 	}
 	missing := func(topic string) bool { return slices.Contains(found.Missing, topic) }
+	ensure := c.cfg.Registry.WouldEnsure
 	var err error
 	if missing(s.target.topic) { // then it has no keys
-		s.target.keyID, s.target.valueID, err = c.wouldEnsure(ctx, s.target.topic, r, c.cfg.AutoRegister)
+		s.target.keyID, s.target.valueID, err = ensure(ctx, s.target.topic, r, c.cfg.AutoRegister)
 	} else {
-		_, err = s.lookAtKeys(ctx, c.wouldEnsure)
+		_, err = s.lookAtKeys(ctx, ensure)
 	}
 	found.KeyID, found.ValueID = s.target.keyID, s.target.valueID
 	if err == nil && !missing(c.Watermarks()) {
@@ -112,8 +112,9 @@ func (f *Rehearsal) look(ctx context.Context, c *Cluster, spec topicSpec, data b
 // lacks returns the refusal for a topic on which this user lacks rights.
 func (s topicSpec) lacks(rights ...string) *RefusedError {
 	return &RefusedError{Topic: s.name, Setting: "the right of this user to " + strings.Join(rights, ", "),
-		Found: "missing", Expected: "granted", Do: s.tool("kafka-acls.sh", "--add", "--allow-principal", "User:NAME",
-			"--operation", "All", "--topic", s.name)}
+		Found: "missing", Expected: "granted",
+		Do: s.tool("kafka-acls.sh", "--add", "--allow-principal", "User:NAME", "--operation", "All", "--topic",
+			s.name)}
 }
 
 // lackingRights are those on a topic that are missing in granted, a set of bits. To describe the settings
@@ -135,13 +136,6 @@ func lackingRights(granted int32) (lacking []string) {
 		}
 	}
 	return lacking
-}
-
-// wouldEnsure is registry.Client.Ensure without registering. An id of zero means that it would.
-func (c *Cluster) wouldEnsure(ctx context.Context, topic string, r *schemas.Resource, auto bool) (
-	keyID, valueID int, err error) {
-	both := c.cfg.Registry.Check(ctx, topic, r, auto)
-	return both[0].ID, both[1].ID, cmp.Or(both[0].Err, both[1].Err)
 }
 
 // mayFence returns an error if this user may not use the transactional id of a resource. It asks for the

@@ -58,7 +58,8 @@ func execute(ctx context.Context, args []string, env *environment) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	usage := err != nil && !env.begun && stdout.Err == nil // cobra's own errors too
-	if err == nil {                                        // a full disk must not leave half an answer that counts as one
+
+	if err == nil { // a full disk must not leave half an answer that counts as one
 		err = cmp.Or(stdout.Err, rows.Err)
 	}
 	if err == nil {
@@ -69,8 +70,8 @@ func execute(ctx context.Context, args []string, env *environment) int {
 	}
 	_, _ = fmt.Fprintf(env.stderr, "storestream: %v\n", err) // where stderr is gone, nobody reads it
 	if env.begun && env.noFile && env.configFile == "" {     // in the wrong folder the defaults lead elsewhere
-		_, _ = fmt.Fprintf(env.stderr, "storestream: no %s here, and neither --config nor %s names a file: only "+
-			"defaults, STORESTREAM_ variables and --set count\n", usualFile, config.FileVariable)
+		_, _ = fmt.Fprintf(env.stderr, "storestream: no %s here, and neither --config nor %s names a file: "+
+			"only defaults, STORESTREAM_ variables and --set count\n", usualFile, config.FileVariable)
 	}
 	if usage {
 		return exitUsage

@@ -18,6 +18,7 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/cmd/storestream/internal/instance"
 	"github.com/storestream/storestream/cmd/storestream/internal/logging"
+	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/status"
@@ -72,21 +73,11 @@ func poll(ctx context.Context, env *environment, once bool, patience time.Durati
 	log := logging.New(cfg.Log, env.stderr)
 	defer rotate(cfg.Rotation(), log)()
 	log.Info("starting", zap.String("version", version()), zap.String("instance", name),
-		zap.String("config", env.configFile), zap.String("group", cfg.Kafka.Group), zap.Strings("resources", cfg.Enabled()),
-		zap.String("base_url", cfg.Store.BaseURL), zap.Bool("postgres", cfg.Postgres.DSN.IsSet()),
+		zap.String("config", env.configFile), zap.String("group", cfg.Kafka.Group),
+		zap.Strings("resources", cfg.Enabled()), zap.String("base_url", cfg.Store.BaseURL),
+		zap.Bool("postgres", cfg.Postgres.DSN.IsSet()),
 		zap.Strings("brokers", cfg.Kafka.Brokers), zap.Bool("once", once))
-	for _, p := range cfg.Plaintext() {
-		if p.Credential {
-			log.Warn("security.allow_plaintext: a credential may travel unencrypted",
-				zap.String("connection", p.Connection), zap.Strings("hosts", p.Hosts))
-		}
-	}
-	for _, u := range cfg.Unverified() {
-		if u.Credential {
-			log.Warn("security.allow_unverified: a credential may go to a server whose identity is not verified",
-				zap.String("connection", u.Connection), zap.String("setting", u.Key), zap.Strings("hosts", u.Hosts))
-		}
-	}
+	warnOfExceptions(cfg, log)
 	defer func() {
 		log.Info("stopped", zap.Duration("after", time.Since(started).Round(time.Millisecond)), zap.Error(err))
 	}()
@@ -134,6 +125,22 @@ func poll(ctx context.Context, env *environment, once bool, patience time.Durati
 		Watermarks: func(ctx context.Context) (map[string]watermark.Watermark, error) {
 			return producer.ReadWatermarks(ctx, cluster)
 		}})
+}
+
+// warnOfExceptions warns of the connections that the user has excepted from security's rules.
+func warnOfExceptions(cfg *config.Config, log *zap.Logger) {
+	for _, p := range cfg.Plaintext() {
+		if p.Credential {
+			log.Warn("security.allow_plaintext: a credential may travel unencrypted",
+				zap.String("connection", p.Connection), zap.Strings("hosts", p.Hosts))
+		}
+	}
+	for _, u := range cfg.Unverified() {
+		if u.Credential {
+			log.Warn("security.allow_unverified: a credential may go to a server whose identity is not verified",
+				zap.String("connection", u.Connection), zap.String("setting", u.Key), zap.Strings("hosts", u.Hosts))
+		}
+	}
 }
 
 // rotate has secrets and certificates read again: at SIGHUP, and now and then. undo ends that, and waits for

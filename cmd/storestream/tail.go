@@ -47,7 +47,8 @@ It shows values as they are in the topic, personal data too; --mask shows "***" 
 		if err != nil {
 			return err
 		}
-		r, which := set.Get(args[0]), producer.TailRange{Beginning: beginning, Follow: follow || n == 0 || beginning}
+		r := set.Get(args[0])
+		which := producer.TailRange{Beginning: beginning, Follow: follow || n == 0 || beginning}
 		left := -1 // records to print, -1: no end
 		if beginning && n > 0 {
 			left = n

@@ -27,7 +27,8 @@ func watermarkReset(env *environment) *cobra.Command {
 		Long: `Asks the running instance to publish again every row with updated_at at or after TIME, each at
 its newest state, without a restart. A consumer sees those rows a second time. TIME is RFC 3339, or a day
 (its start in UTC). It says about how many records that are, and asks. Where there is no terminal it needs
---yes. With --wait it stays until every row is published, and says when the request begins or ceases to wait.`,
+--yes. With --wait it stays until every row is published, and says when the request begins or ceases to
+wait.`,
 		Example: "  storestream watermark reset orders order_items --to 2026-11-20\n" +
 			"  storestream watermark reset --all --to 2026-11-20T09:30:00Z --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -103,8 +104,8 @@ func explainReset(ctx context.Context, f *follower, names []string, at schemas.I
 	if err != nil {
 		return err
 	}
-	f.env.print("Every row with updated_at at or after %s is published again, at its newest state, and consumers "+
-		"see it a second time:\n\n", at)
+	f.env.print("Every row with updated_at at or after %s is published again, at its newest state, and "+
+		"consumers see it a second time:\n\n", at)
 	t := f.env.table("RESOURCE", "SETTLED NOW", "ROWS, AT MOST", "OWNER").Numbers(2)
 	for _, name := range names {
 		records, err := producer.RecordsSince(ctx, f.cluster, name, at)

@@ -235,7 +235,8 @@ func TestWatermarkListShowsTheLastSweepAndWhatCannotBePublished(t *testing.T) {
 func TestAResetShowsHowMuchItRepeats(t *testing.T) {
 	s := newScene(t)
 	rows := []schemas.Record{s.Order(1, "Shipped"), s.Order(2, "Complete"), s.Order(3, "Complete")}
-	s.Publish("orders", rows, nil, func(w *watermark.Watermark) { w.Settled = stage.Instant(t, "2026-11-20T09:31:00Z") })
+	settled := stage.Instant(t, "2026-11-20T09:31:00Z")
+	s.Publish("orders", rows, nil, func(w *watermark.Watermark) { w.Settled = settled })
 	s.do("watermark", "reset", "orders", "users", "--to", "2026-11-20T09:00:00Z", "--yes").expect(t, exitDone,
 		"ROWS, AT MOST", "orders    2026-11-20T09:31:00Z", "users     -                                 0  none")
 }

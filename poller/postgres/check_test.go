@@ -25,7 +25,8 @@ func examiner(t *testing.T, dsn string) *postgres.DB {
 func TestTheServerIsDescribed(t *testing.T) {
 	s := openShop(t, ordersTable)
 	found, err := postgres.CheckServer(t.Context(), examiner(t, server.DSN(role, password, s.name)))
-	if err != nil || found.Version == "" || found.Where == "" || found.Role != role || found.Certificates != nil {
+	if err != nil || found.Version == "" || found.Where == "" || found.Role != role ||
+		found.Certificates != nil {
 		t.Errorf("%+v, %v", found, err)
 	}
 }

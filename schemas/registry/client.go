@@ -139,7 +139,8 @@ func (c *Client) ensure(ctx context.Context, subject, text string, isKey, auto b
 }
 
 // find returns the id of a schema under subject. It is 0 without an error if the schema may be registered.
-func (c *Client) find(ctx context.Context, subject, text string, isKey, auto bool) (int, subjectState, error) {
+func (c *Client) find(ctx context.Context, subject, text string, isKey, auto bool) (
+	int, subjectState, error) {
 	id, state, err := c.lookUp(ctx, subject, text)
 	switch {
 	case err != nil || id != 0:
@@ -252,6 +253,13 @@ type Subject struct {
 	ID int
 	// Err is the *Error with which Ensure would end.
 	Err error
+}
+
+// WouldEnsure is Ensure without registering. An id of zero means that Ensure would register the schema.
+func (c *Client) WouldEnsure(ctx context.Context, topic string, r *schemas.Resource, auto bool) (
+	keyID, valueID int, err error) {
+	both := c.Check(ctx, topic, r, auto)
+	return both[0].ID, both[1].ID, cmp.Or(both[0].Err, both[1].Err)
 }
 
 // Check asks about a topic's two subjects, key first, what Ensure would do. It registers nothing.

@@ -21,7 +21,7 @@ func tryKafka(ctx context.Context, c Config, f *findings) {
 		return
 	}
 	for _, broker := range c.Settings.Kafka.Brokers {
-		certificates, err := c.Cluster.Reach(ctx, broker)
+		certificates, err := producer.Reach(ctx, c.Cluster, broker)
 		if err != nil {
 			f.add(Warning, "", "start it, or take it out of kafka.brokers: an instance that starts asks the others, "+
 				"and waits for this one now and then", "%s of kafka.brokers does not answer: %s", broker, err)
@@ -88,8 +88,9 @@ func tryRegistry(ctx context.Context, c Config, f *findings) {
 		return
 	}
 	r := c.Schemas.Get(enabled[0])
-	if key := c.Registry.Check(f.handshakes(ctx, ""), c.Cluster.Topic(r.Name), r, true)[0]; registry.AsAWhole(key.Err) {
-		f.fail("", key.Err)
+	_, _, err := c.Registry.WouldEnsure(f.handshakes(ctx, ""), c.Cluster.Topic(r.Name), r, true)
+	if registry.AsAWhole(err) {
+		f.fail("", err)
 		return
 	}
 	f.ok("", "%s answers", c.Settings.Registry.URL)

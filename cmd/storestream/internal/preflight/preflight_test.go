@@ -268,7 +268,9 @@ func TestARequestThatOnlyRunWouldSendFailsTheCheck(t *testing.T) {
 		"pages of the full size": func(q url.Values) bool { return q.Get("page_size") == "1000" },
 		"windows by updated_to":  func(q url.Values) bool { return q.Get("updated_to") != "" },
 		"windows by created_to":  func(q url.Values) bool { return q.Get("created_to") != "" },
-		"days before 2000":       func(q url.Values) bool { return q.Get("updated_to") < "2000" && q.Has("updated_to") },
+		"days before 2000": func(q url.Values) bool {
+			return q.Get("updated_to") < "2000" && q.Has("updated_to")
+		},
 	} {
 		s := withService(t, answering(func(r *http.Request) storefake.Fault {
 			if strings.HasSuffix(r.URL.Path, "store-users") && refused(r.URL.Query()) {
@@ -306,7 +308,8 @@ func TestWhatIsWrongWithKafkaIsNamed(t *testing.T) {
 	// A record that is no watermark is said of its own resource, and hides no other's.
 	s.Garbage("products")
 	all := failing(t, s)
-	says(t, all, Failure, "kafka", "store.users", "the number of partitions is 3, expected 2", "delete the topic")
+	says(t, all, Failure, "kafka", "store.users", "the number of partitions is 3, expected 2",
+		"delete the topic")
 	says(t, all, Failure, "kafka", "store.products", "watermark of products: ", "partition", "offset")
 	says(t, all, OK, "kafka", "store.orders", "can be taken over: 2 partitions")
 

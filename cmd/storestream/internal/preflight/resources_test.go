@@ -21,10 +21,10 @@ func TestEveryBlockThatAnOwnerReportsFails(t *testing.T) {
 		says    string
 	}{
 		"nothing is published":   {watermark.Trouble{}, Failure, "blocked for 1h5m"},
-		"rows are left out":      {watermark.Trouble{Publishes: true, LeavesOut: true}, Failure, "blocked for 1h5m"},
+		"rows are left out":      {watermark.Trouble{Publishes: true, LeavesOut: true}, Failure, "blocked"},
 		"polls fail":             {watermark.Trouble{Failing: true}, Warning, "failing for 1h5m"},
 		"settled stands still":   {watermark.Trouble{Publishes: true}, Warning, "settling is delayed for 1h5m"},
-		"a row waits for a look": {watermark.Trouble{Publishes: true, Until: &until}, Warning, "settling is delayed"},
+		"a row waits for a look": {watermark.Trouble{Publishes: true, Until: &until}, Warning, "settling"},
 	} {
 		s, mark := stage.New(t), watermark.New("products")
 		now := time.Now().Add(-time.Hour)

@@ -62,10 +62,11 @@ func (f *findings) peer(ctx context.Context, about string, client *http.Client, 
 		return
 	}
 	resp, err := client.Do(req)
-	if handshake, ok := errors.AsType[*tlsfile.HandshakeError](err); ok {
-		f.fail(about, handshake)
-	} else if err == nil {
+	if err == nil {
 		_ = resp.Body.Close()
+	}
+	if handshake, ok := errors.AsType[*tlsfile.HandshakeError](err); ok { // others the part "kafka" reports
+		f.fail(about, handshake)
 	}
 }
 
