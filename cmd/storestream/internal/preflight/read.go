@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -132,11 +133,12 @@ func (c Config) readAll(ctx context.Context, f *findings, names []string) {
 
 // read reads the first rows of a pass and of a sweep, as the next owner would. It returns those of the sweep.
 func (c Config) read(ctx context.Context, counts *metrics.Set, name string) (first poller.Batch, err error) {
-	var doing string
+	var doing atomic.Value // a source may tell from a goroutine
+	doing.Store("")
 	source := c.Sources.New(c.Schemas.Get(name), counts.Resource(name), zap.NewNop(),
 		connect.Audience{MaxRows: 1, Doing: func(what string) {
 			if what != "" {
-				doing = ", " + what
+				doing.Store(", " + what)
 			}
 		}})
 	start, now := connect.Start(c.Settings.Resources[name]), schemas.InstantOf(time.Now())
@@ -152,7 +154,7 @@ func (c Config) read(ctx context.Context, counts *metrics.Set, name string) (fir
 			switch {
 			case is[*poller.LostError](err): // an owner reads again what it says
 			case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
-				return first, fmt.Errorf("%s: no rows yet after some time%s: %w", name, doing, err)
+				return first, fmt.Errorf("%s: no rows yet after some time%s: %w", name, doing.Load(), err)
 			case err != nil:
 				return first, err
 			}
