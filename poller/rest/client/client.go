@@ -30,7 +30,7 @@ type Config struct {
 	// RequestTimeout bounds one attempt, its body included. Zero means 30 s.
 	RequestTimeout time.Duration
 	// Attempts is how often a request that fails or is refused for its rate is tried; 0: often enough to
-	// outlast what passes by itself. `check` sets 1, because a person waits for its answer.
+	// outlast what passes by itself. `check` sets 2, because a person waits for its answer.
 	Attempts int
 	// Now is our clock. Nil means time.Now. Waits use the real one.
 	Now func() time.Time

@@ -4,7 +4,6 @@ package logging
 import (
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -93,7 +92,7 @@ type repeatSuppression struct {
 }
 
 func suppressRepeats(core zapcore.Core) zapcore.Core {
-	return &repeatSuppression{Core: core, warnings: &warnings{byText: map[string]*warning{}}}
+	return &repeatSuppression{Core: core, warnings: &warnings{byText: map[string]warning{}}}
 }
 
 // With binds fields. Two warnings are equal only if these fields are, so a failure of orders does not
@@ -131,7 +130,7 @@ func (s *repeatSuppression) Write(entry zapcore.Entry, fields []zap.Field) error
 // warnings are the recent warnings, which a logger shares with all loggers that were made from it.
 type warnings struct {
 	mu     sync.Mutex
-	byText map[string]*warning
+	byText map[string]warning
 }
 
 type warning struct {
@@ -140,34 +139,20 @@ type warning struct {
 }
 
 // add takes a warning. It says whether to write it, and how many like it were swallowed since the last one.
+// If too many different ones came, it forgets all of them: that repeats lines, and bounds memory.
 func (w *warnings) add(text string, now time.Time) (swallowed int, write bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	last := w.byText[text]
-	switch {
-	case last == nil:
-		w.makeRoom(now)
-		w.byText[text] = &warning{written: now}
-		return 0, true
-	case now.Sub(last.written) < repeatAfter:
-		last.swallowed++
+	last, known := w.byText[text]
+	if known && now.Sub(last.written) < repeatAfter {
+		w.byText[text] = warning{last.written, last.swallowed + 1}
 		return 0, false
 	}
-	swallowed, last.swallowed, last.written = last.swallowed, 0, now
-	return swallowed, true
-}
-
-// makeRoom forgets the warnings that ended. If none has, it forgets all of them: that repeats lines, and
-// bounds memory.
-func (w *warnings) makeRoom(now time.Time) {
-	if len(w.byText) < mostWarnings {
-		return
-	}
-	over := func(_ string, last *warning) bool { return now.Sub(last.written) >= 2*repeatAfter }
-	maps.DeleteFunc(w.byText, over)
-	if len(w.byText) >= mostWarnings {
+	if !known && len(w.byText) >= mostWarnings {
 		clear(w.byText)
 	}
+	w.byText[text] = warning{written: now}
+	return last.swallowed, true
 }
 
 // fieldText is what makes warnings different: the texts and errors among the fields. Every digit is replaced,

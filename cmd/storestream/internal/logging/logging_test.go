@@ -49,7 +49,7 @@ func TestAWarningThatRepeatsEverySecondIsOneLineAMinuteWithACount(t *testing.T) 
 }
 
 func TestWhatIsRememberedOfWarningsIsBounded(t *testing.T) {
-	w := &warnings{byText: map[string]*warning{}}
+	w := &warnings{byText: map[string]warning{}}
 	for i := range 10 * mostWarnings {
 		w.add(fmt.Sprintf("%c%d", 'a', i), time.Unix(int64(i), 0))
 	}

@@ -38,9 +38,14 @@ type Config struct {
 	marks func() map[string]watermark.Watermark
 }
 
-// patience limits one part. A server that has not answered by then counts as down. The first pass of an owner
-// may wait for half of it until open transactions are over.
+// patience limits one part, beside the time that its requests take at the service's rate. A server that has
+// not answered by then counts as down. The first pass of an owner may wait for half of it until open
+// transactions are over.
 const patience = time.Minute
+
+// firstRows is how many requests the first rows of a resource take over REST, at most: the earliest day is
+// searched for, for the pass and for the sweep.
+const firstRows = 60
 
 // parts are tried side by side, and yielded in this order. One that does not answer must not keep the others
 // waiting.
@@ -58,7 +63,9 @@ func Try(ctx context.Context, c Config) iter.Seq[Finding] {
 	return func(yield func(Finding) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		within := cmp.Or(c.patience, patience)
+		requests := firstRows * len(c.over(config.REST))
+		atRate := float64(requests) / c.Settings.Store.MaxRequestsPerSecond * float64(time.Second)
+		within := cmp.Or(c.patience, patience+time.Duration(atRate))
 		c.marks = sync.OnceValue(func() map[string]watermark.Watermark {
 			ctx, cancel := context.WithTimeout(ctx, min(connect.BrokerPatience, within/2))
 			defer cancel()
