@@ -81,17 +81,15 @@ func takeOver(ctx context.Context, c Config, f *findings, name string) {
 	}
 }
 
-// tryRegistry asks the registry about one subject. The rehearsals ask about all.
+// tryRegistry reports the first error about the registry as a whole. The rehearsals report the others.
 func tryRegistry(ctx context.Context, c Config, f *findings) {
-	enabled := c.Settings.Enabled()
-	if len(enabled) == 0 {
-		return
-	}
-	r := c.Schemas.Get(enabled[0])
-	_, _, err := c.Registry.WouldEnsure(f.handshakes(ctx, ""), c.Cluster.Topic(r.Name), r, true)
-	if registry.AsAWhole(err) {
-		f.fail("", err)
-		return
+	ctx = f.handshakes(ctx, "")
+	for _, name := range c.Settings.Enabled() {
+		_, _, err := c.Registry.WouldEnsure(ctx, c.Cluster.Topic(name), c.Schemas.Get(name), true)
+		if registry.AsAWhole(err) {
+			f.fail("", err)
+			return
+		}
 	}
 	f.ok("", "%s answers", c.Settings.Registry.URL)
 }

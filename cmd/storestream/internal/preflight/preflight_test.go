@@ -344,6 +344,17 @@ func TestWhatIsWrongWithTheRegistryIsNamed(t *testing.T) {
 		"store.users-key: does not hold this schema", "storestream schema register")
 	says(t, failing(t, s, "registry.url=http://"+stage.Nowhere(t)), Failure, "registry", "", "does not answer",
 		"registry.url")
+	ours := ""
+	s.Registry.Fake.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		if ours == "" || !strings.Contains(r.URL.Path, ours) {
+			return false
+		}
+		w.WriteHeader(http.StatusForbidden)
+		return true
+	})
+	ours = "store.shipments-value" // the last of all subjects, which another user's rules protect
+	says(t, failing(t, s), Failure, "registry", "", "store.shipments-value", "refuses the credentials")
+	ours = ""
 	mode := "READWRITE"
 	s.Registry.Fake.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Content-Type", "application/vnd.schemaregistry.v1+json")
