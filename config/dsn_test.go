@@ -123,7 +123,7 @@ func printedOf(in Input) string {
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("%v %+v %v %v", c.Entries(), c, c.Plaintext(), notReached(c.Postgres.DSN))
+	return fmt.Sprintf("%v %+v %v %v", c.Entries(), c, c.Exposed(), notReached(c.Postgres.DSN))
 }
 
 // notReached is why the database is not reached, by a DSN of which nothing else leads anywhere.

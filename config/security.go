@@ -23,74 +23,83 @@ type Security struct {
 	AllowUnverified []string `koanf:"allow_unverified"`
 }
 
-// Exposed is a connection over which others may get a credential.
+// Exposed is a connection to other machines over which others may get rows or a credential.
 type Exposed struct {
 	Connection string   // a name of security.allow_plaintext and security.allow_unverified
 	Key        string   // the setting that exposes it
-	Hosts      []string // other machines that may get the credential
-
-	encrypted bool // the server's identity is not verified
+	Hosts      []string // the other machines
+	Credential bool     // a credential goes over it, so it has to be an exception
+	Encrypted  bool     // but the server's identity is not verified: another server that answers there gets it
 }
 
-// Plaintext returns the connections of c over which a credential may travel unencrypted to other machines. In
-// a configuration that Load has returned, the user has named all of them as exceptions.
-func (c *Config) Plaintext() []Exposed {
-	return slices.DeleteFunc(c.exposed(), func(e Exposed) bool { return e.encrypted })
+// Risk says what may happen.
+func (e Exposed) Risk() string {
+	what := "rows and schemas go"
+	if e.Credential {
+		what = "a password or key would go"
+	}
+	if e.Encrypted {
+		return what + " to any server that answers there"
+	}
+	return what + " unencrypted"
 }
 
-// Unverified returns the encrypted connections of c over which a credential may go to a server on another
-// machine whose identity is not verified: another server that answers there gets it. In a configuration that
-// Load has returned, the user has named all of them as exceptions. Verifying an identity takes the authority
-// and the host's name, so sslmode=verify-ca does not verify it.
-func (c *Config) Unverified() []Exposed {
-	return slices.DeleteFunc(c.exposed(), func(e Exposed) bool { return !e.encrypted })
+// Remedy says which settings end it.
+func (e Exposed) Remedy() string {
+	if e.Encrypted {
+		return "expected false, or in a DSN sslmode=verify-full, with the file of the authority"
+	}
+	return "expected https, kafka.tls.enabled, or in a DSN sslmode=verify-full"
 }
 
-func (c *Config) exposed() []Exposed {
+// Exposed returns the connections of c that are not encrypted, or whose server is not verified. In a
+// configuration that Load has returned, the user has named those with a credential as exceptions. Verifying
+// an identity takes the authority and the host's name, so sslmode=verify-ca does not verify it.
+func (c *Config) Exposed() []Exposed {
 	var all []Exposed
-	add := func(connection, key string, hosts []string, encrypted bool) {
+	add := func(connection, key string, hosts []string, credential, encrypted bool) {
 		hosts = slices.DeleteFunc(hosts, loopback.Is)
 		if len(hosts) > 0 {
-			all = append(all, Exposed{connection, key, hosts, encrypted})
+			all = append(all, Exposed{connection, key, hosts, credential, encrypted})
 		}
 	}
 	if d, err := dsn.Parse(c.Postgres.DSN.Get()); err == nil {
-		add("postgres", keyDSN, d.InClear(), false)
-		add("postgres", keyDSN, d.Unverified(), true)
+		add("postgres", keyDSN, d.InClear(), true, false)
+		add("postgres", keyDSN, d.Unverified(), true, true)
+	}
+	var brokers []string
+	for _, broker := range c.Kafka.Brokers {
+		if host, _, err := net.SplitHostPort(broker); err == nil {
+			brokers = append(brokers, host)
+		}
 	}
 	// PLAIN and OAUTHBEARER show the broker their secret. SCRAM proves that it knows the password, and does not
 	// send it.
-	if s := c.Kafka.SASL; s.Mechanism != "" && !strings.HasPrefix(s.Mechanism, "SCRAM-") {
-		var hosts []string
-		for _, broker := range c.Kafka.Brokers {
-			if host, _, err := net.SplitHostPort(broker); err == nil {
-				hosts = append(hosts, host)
-			}
-		}
-		switch {
-		case !c.Kafka.TLS.Enabled:
-			add("kafka", "kafka.tls.enabled", hosts, false)
-		case c.Kafka.TLS.InsecureSkipVerify:
-			add("kafka", "kafka.tls.insecure_skip_verify", hosts, true)
-		}
+	s := c.Kafka.SASL
+	shown := s.Mechanism != "" && !strings.HasPrefix(s.Mechanism, "SCRAM-")
+	switch {
+	case !c.Kafka.TLS.Enabled:
+		add("kafka", "kafka.tls.enabled", brokers, shown, false)
+	case c.Kafka.TLS.InsecureSkipVerify:
+		add("kafka", "kafka.tls.insecure_skip_verify", brokers, shown, true)
 	}
-	addURL := func(connection, key, address, section string, t TLS) {
+	addURL := func(connection, key, address, section string, t TLS, credential bool) {
 		u, err := url.Parse(address)
 		switch {
 		case err != nil:
 		case u.Scheme == "http":
-			add(connection, key, []string{u.Hostname()}, false)
+			add(connection, key, []string{u.Hostname()}, credential, false)
 		case t.InsecureSkipVerify:
-			add(connection, section+".insecure_skip_verify", []string{u.Hostname()}, true)
+			add(connection, section+".insecure_skip_verify", []string{u.Hostname()}, credential, true)
 		}
 	}
-	if s := c.Kafka.SASL; s.Mechanism == OAuthBearer {
-		addURL("kafka", "kafka.sasl.token_url", s.TokenURL, "kafka.sasl.token_tls", s.TokenTLS)
+	if s.Mechanism == OAuthBearer {
+		addURL("kafka", "kafka.sasl.token_url", s.TokenURL, "kafka.sasl.token_tls", s.TokenTLS, true)
 	}
-	if r := c.Registry; r.Username != "" || r.Password.IsSet() || r.Token.IsSet() {
-		addURL("registry", "registry.url", r.URL, "registry.tls", r.TLS)
-	}
-	addURL("store", "store.base_url", c.Store.BaseURL, "store.tls", c.Store.TLS)
+	r := c.Registry
+	addURL("registry", "registry.url", r.URL, "registry.tls", r.TLS,
+		r.Username != "" || r.Password.IsSet() || r.Token.IsSet())
+	addURL("store", "store.base_url", c.Store.BaseURL, "store.tls", c.Store.TLS, true)
 	return all
 }
 
@@ -98,17 +107,16 @@ func (c *Config) exposed() []Exposed {
 // them as exceptions.
 func checkSecurity(c *Config, l *loader) {
 	plaintext, unverified := c.Security.AllowPlaintext, c.Security.AllowUnverified
-	for _, e := range c.exposed() {
-		to := "to " + strings.Join(e.Hosts, ", ") + " a password or key would go "
-		if e.encrypted {
-			l.require(e.Key, slices.Contains(unverified, e.Connection), fmt.Sprintf("%sto any server that answers "+
-				"there: expected false, or in a DSN sslmode=verify-full, with the file of the authority; or "+
-				"security.allow_unverified: [%s] if no other server can answer there", to, e.Connection))
-			continue
+	for _, e := range c.Exposed() {
+		key, allowed := "security.allow_plaintext", plaintext
+		harmless := "every machine on the way there may read it"
+		if e.Encrypted {
+			key, allowed = "security.allow_unverified", unverified
+			harmless = "no other server can answer there"
 		}
-		l.require(e.Key, slices.Contains(plaintext, e.Connection), fmt.Sprintf("%sunencrypted: expected https, "+
-			"kafka.tls.enabled, or in a DSN sslmode=verify-full; or security.allow_plaintext: [%s] if every machine "+
-			"on the way there may read it", to, e.Connection))
+		l.require(e.Key, !e.Credential || slices.Contains(allowed, e.Connection), fmt.Sprintf(
+			"to %s %s: %s; or %s: [%s] if %s", strings.Join(e.Hosts, ", "), e.Risk(), e.Remedy(), key, e.Connection,
+			harmless))
 	}
 	for key, names := range map[string][]string{"security.allow_plaintext": plaintext,
 		"security.allow_unverified": unverified} {

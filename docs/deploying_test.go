@@ -104,8 +104,8 @@ func TestTheLeastConfigurationIsOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Plaintext()) > 0 || len(names) == 0 {
-		t.Errorf("a credential travels in clear, or none is in a file: %v, %v", c.Plaintext(), names)
+	if len(c.Exposed()) > 0 || len(names) == 0 {
+		t.Errorf("a credential travels in clear, or none is in a file: %v, %v", c.Exposed(), names)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ type Cluster struct {
 	cfg     Config
 	log     *zap.Logger
 	options []kgo.Opt // of every client: its brokers and login
+	dial    func(ctx context.Context, network, host string) (net.Conn, error)
 
 	cl    *kgo.Client // for everything but transactions, the group and the requests
 	admin *kadm.Client
@@ -33,10 +35,11 @@ type Cluster struct {
 // error.
 func Open(cfg Config) (c *Cluster, err error) {
 	cfg = cfg.withDefaults()
-	c = &Cluster{cfg: cfg, log: cfg.Log.Named("kafka")}
+	c = &Cluster{cfg: cfg, log: cfg.Log.Named("kafka"), dial: dialing(cfg.TLS, cfg.SASL)}
 	if c.options, err = clientOptions(cfg, c.log); err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
+	c.options = append(c.options, kgo.Dialer(c.dial))
 	if c.cl, err = c.client(kgo.RecordDeliveryTimeout(30 * time.Second)); err != nil {
 		return nil, err
 	}
@@ -62,7 +65,7 @@ func clientOptions(cfg Config, log *zap.Logger) ([]kgo.Opt, error) {
 		options = append(options, kgo.WithHooks(telemetry{cfg.Metrics}))
 	}
 	login, err := cfg.SASL.options()
-	return slices.Concat(options, dialing(cfg.TLS, cfg.SASL), login), err
+	return slices.Concat(options, login), err
 }
 
 // client makes a client with the options of every client, and opts.
@@ -97,7 +100,8 @@ func (c *Cluster) Ping(ctx context.Context) error {
 		err = fmt.Errorf("it closed the connection (%w): check that kafka.tls and kafka.sasl fit its listener", err)
 	}
 	if err != nil {
-		return fmt.Errorf("kafka %v does not answer: %w", c.cfg.Brokers, err)
+		return fmt.Errorf("kafka %v does not answer: %w: expected a Kafka broker at kafka.brokers (TLS and SASL "+
+			"as kafka.tls and kafka.sasl say)", c.cfg.Brokers, err)
 	}
 	return nil
 }

@@ -182,35 +182,6 @@ func RecordsSince(ctx context.Context, c *Cluster, resource string, from schemas
 	return length(spans), err
 }
 
-// RowsSince is how many rows of a resource's topic have an updated_at at or after from. A replay from there
-// publishes as many if the topic is equal to the service. It reads what RecordsSince counts, and tells read
-// how many records it has read.
-func RowsSince(ctx context.Context, c *Cluster, resource string, from schemas.Instant,
-	read func(records int)) (int64, error) {
-	topic := c.Topic(resource)
-	spans, err := c.spans(ctx, topic, c.firstSince(from), c.admin.ListCommittedOffsets)
-	if err != nil {
-		return 0, err
-	}
-	rows, records, first := map[int64]bool{}, 0, recordMillis(from)
-	for record, err := range c.fold(ctx, topic, spans) {
-		if err != nil {
-			return 0, err
-		}
-		if records++; records%1000 == 0 {
-			read(records)
-		}
-		if _, id, err := schemas.ReadKey(record.Key); err == nil { // else another program wrote it
-			if record.Value == nil {
-				delete(rows, id)
-			} else if record.Timestamp.UnixMilli() >= first {
-				rows[id] = true
-			}
-		}
-	}
-	return int64(len(rows)), nil
-}
-
 // MaxRecordBytes is Session.MaxRecordBytes of the resource's data topic, for readers.
 func MaxRecordBytes(ctx context.Context, c *Cluster, resource string) (int, error) {
 	return batchLimit(ctx, c, c.Topic(resource))

@@ -3,11 +3,10 @@ package producer
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/storestream/storestream/internal/tlsfile"
 )
@@ -19,18 +18,19 @@ const dialTimeout = 5 * time.Second
 // 1.3). Certificates
 // are those that the files hold now. A secret goes to another machine only over TLS with a verified
 // certificate. Each broker is checked, because the configuration names only the first ones.
-func dialing(secured *tlsfile.Client, login SASL) []kgo.Opt {
+func dialing(secured *tlsfile.Client, login SASL) func(ctx context.Context, network, host string) (
+	net.Conn, error) {
 	if secured == nil {
 		plain := &net.Dialer{Timeout: dialTimeout}
-		return []kgo.Opt{kgo.Dialer(func(ctx context.Context, network, host string) (net.Conn, error) {
+		return func(ctx context.Context, network, host string) (net.Conn, error) {
 			if name, _, err := net.SplitHostPort(host); err == nil && login.exposes(name, login.AllowPlaintext) {
 				return nil, fmt.Errorf("broker %s is another machine, and %s sends its secret unencrypted: set "+
 					"kafka.tls.enabled, or security.allow_plaintext: [kafka]", host, login.Mechanism)
 			}
 			return plain.DialContext(ctx, network, host)
-		})}
+		}
 	}
-	return []kgo.Opt{kgo.Dialer(func(ctx context.Context, network, host string) (net.Conn, error) {
+	return func(ctx context.Context, network, host string) (net.Conn, error) {
 		config := secured.Config()
 		if name, _, err := net.SplitHostPort(host); err == nil && config.InsecureSkipVerify &&
 			login.exposes(name, login.AllowUnverified) {
@@ -44,7 +44,21 @@ func dialing(secured *tlsfile.Client, login SASL) []kgo.Opt {
 			return nil, secured.Explain(err)
 		}
 		return explainedConn{conn, secured}, nil
-	})}
+	}
+}
+
+// Reach connects to one of Config.Brokers as every client does, and does not log in. It returns the
+// certificates that the broker shows. There are none without TLS.
+func Reach(ctx context.Context, c *Cluster, broker string) ([]*x509.Certificate, error) {
+	conn, err := c.dial(ctx, "tcp", broker)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	if secured, ok := conn.(explainedConn); ok {
+		return secured.Conn.(*tls.Conn).ConnectionState().PeerCertificates, nil
+	}
+	return nil, nil
 }
 
 // explainedConn is a connection whose first errors may still be of the handshake.

@@ -9,7 +9,7 @@
 //	Session    writes that topic, one transaction a batch   session.go, batch.go
 //	Requests   what the command line asks of the owners     requests.go
 //	Watch      what people and metrics are shown            watch.go
-//	Inspector  what `storestream check` asks                inspect.go
+//	Rehearse   what Take would find                         rehearsal.go
 //
 // They stand on four things: the topics that there must be (topics.go), the brokers' answers about a topic
 // (metadata.go), the two ways to read one, and the signs that a log is another one than before (logend.go).

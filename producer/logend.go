@@ -79,10 +79,10 @@ func TopicID(ctx context.Context, c *Cluster, resource string) (string, error) {
 	return topicID(topic), err
 }
 
-// afresh returns the watermark by which the topic of r with this id is filled from the start. The requests
+// anew returns the watermark by which the topic of r with this id is filled from the start. The requests
 // that were carried out and the fields of the source stay known. Written stays, because it orders watermarks.
 // A topic that lost its end still holds rows, and they may have been published under other policies.
-func afresh(mark *watermark.Watermark, id string, r *schemas.Resource) watermark.Watermark {
+func anew(mark *watermark.Watermark, id string, r *schemas.Resource) watermark.Watermark {
 	fresh := watermark.New(mark.Resource)
 	fresh.Request, fresh.RequestUID = mark.Request, mark.RequestUID
 	fresh.Fields, fresh.Written = mark.Fields, mark.Written
@@ -111,4 +111,11 @@ type writtenLog struct {
 	ends []int64
 	// stood are the log's ends at the last check (Session.lookAgain).
 	stood []int64
+}
+
+// find makes the log that of a topic as it is now.
+func (l *writtenLog) find(ctx context.Context, c *Cluster, topic string) error {
+	found, err := c.describe(ctx, topic)
+	l.name, l.id, l.partitions = topic, topicID(found), len(found.Partitions)
+	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/storestream/storestream/internal/standins/servers"
 	"github.com/storestream/storestream/internal/tlsfile"
 	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
 )
 
 const secret = "correct horse battery staple"
@@ -66,7 +67,11 @@ func reads(ctx context.Context, c *producer.Cluster) error {
 	if _, err := producer.ReadDeadLetters(ctx, c, "orders"); err != nil {
 		return fmt.Errorf("reading dead letters: %w", err)
 	}
-	if _, err := producer.Inspect(c).KeyIDs(ctx, "orders"); err != nil {
+	set, err := schemas.Load("")
+	if err != nil {
+		return err
+	}
+	if err := producer.SameSchemas(ctx, c, set.Get("orders")); err != nil {
 		return fmt.Errorf("reading rows: %w", err)
 	}
 	if err := c.Requests().CatchUp(ctx); err != nil {

@@ -6,12 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/storestream/storestream/internal/wait"
 )
 
 // Owner is a member of the group. Its JSON is the card that it shows the others.
@@ -27,15 +31,18 @@ var ErrSharing = errors.New("the group is sharing its resources out")
 // Owners asks the group who has which resource. It leaves out members that are not storestream. ErrSharing
 // means that the group has members, but a broker does not describe them now.
 func Owners(ctx context.Context, c *Cluster) ([]Owner, error) {
-	groups, err := c.admin.DescribeGroups(ctx, c.cfg.Group)
-	if err == nil {
-		err = groups.Error()
-	}
+	var groups kadm.DescribedGroups
+	err := awaitCoordinator(ctx, func() (err error) {
+		if groups, err = c.admin.DescribeGroups(ctx, c.cfg.Group); err == nil {
+			err = groups.Error()
+		}
+		if shards, ok := errors.AsType[*kadm.ShardErrors](err); ok && len(shards.Errs) > 0 {
+			err = shards.Errs[0].Err // one group is asked of one broker
+		}
+		return err
+	})
 	if errors.Is(err, kerr.GroupIDNotFound) {
 		return nil, nil // it has no members, and had none lately
-	}
-	if shards, ok := errors.AsType[*kadm.ShardErrors](err); ok && len(shards.Errs) > 0 {
-		err = shards.Errs[0].Err // one group is asked of one broker
 	}
 	if state := groups[c.cfg.Group].State; err == nil &&
 		(state == "PreparingRebalance" || state == "CompletingRebalance") {
@@ -70,6 +77,37 @@ func Owners(ctx context.Context, c *Cluster) ([]Owner, error) {
 		}
 	}
 	return owners, nil
+}
+
+// coordinatorPatience is how long a new cluster may take to make the topics by which brokers coordinate
+// groups and transactions. It makes each on the first request.
+const coordinatorPatience = 10 * time.Second
+
+// awaitCoordinator calls ask again while the cluster answers that there is no coordinator yet, or the broker
+// that the client asked is down and another may be up. It gives up after coordinatorPatience.
+func awaitCoordinator(ctx context.Context, ask func() error) error {
+	patient, cancel := context.WithTimeout(ctx, coordinatorPatience)
+	defer cancel()
+	for {
+		err := ask()
+		if dial, ok := errors.AsType[*net.OpError](err); !noCoordinator(err) && (!ok || dial.Op != "dial") {
+			return err
+		}
+		if wait.For(patient, 250*time.Millisecond) == nil {
+			continue
+		}
+		if noCoordinator(err) {
+			return fmt.Errorf("no broker coordinates groups or transactions, also after some seconds: see in the "+
+				"brokers' log why __consumer_offsets or __transaction_state cannot be made (on a small cluster "+
+				"offsets.topic.replication.factor and transaction.state.log.replication.factor must not be more than "+
+				"its brokers): %w", err)
+		}
+		return err
+	}
+}
+
+func noCoordinator(err error) bool {
+	return errors.Is(err, kerr.CoordinatorNotAvailable) || errors.Is(err, kerr.CoordinatorLoadInProgress)
 }
 
 // balancer is cooperative-sticky, and adds the member's card to its metadata in the group. Members do not

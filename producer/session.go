@@ -365,7 +365,7 @@ func (s *Session) giveUp(b *batch, err error) error {
 		s.log.Warn("the data topic was created anew, or lost records, under this owner: publishing everything "+
 			"from the start", zap.String("topic", s.data.name))
 		s.data.ends = nil
-		fresh := watermark.Transaction{Watermark: afresh(&s.mark, s.data.id, s.target.resource)}
+		fresh := watermark.Transaction{Watermark: anew(&s.mark, s.data.id, s.target.resource)}
 		err = errors.Join(err, s.Commit(ctx, fresh))
 	}
 	return s.lose("writing to topic "+b.behind.name, err)

@@ -31,8 +31,7 @@ const neighbourQuiet = 30 * time.Second
 // (a broker or registry that is down), except that the registry's own refusals come through as they are
 // (registry.Retryable tells).
 func Take(ctx context.Context, c *Cluster, r *schemas.Resource) (*Session, error) {
-	s := &Session{c: c, log: c.log.With(zap.String("resource", r.Name)), id: c.transactionalID(r.Name),
-		target: target{resource: r, topic: c.Topic(r.Name)}, looked: c.cfg.Now()}
+	s := newSession(c, r)
 	holdsRows, err := s.look(ctx) // step 2
 	if err == nil {
 		err = s.fence(ctx) // steps 3 and 4
@@ -49,30 +48,21 @@ func Take(ctx context.Context, c *Cluster, r *schemas.Resource) (*Session, error
 	return s, nil
 }
 
+func newSession(c *Cluster, r *schemas.Resource) *Session {
+	return &Session{c: c, log: c.log.With(zap.String("resource", r.Name)), id: c.transactionalID(r.Name),
+		target: target{resource: r, topic: c.Topic(r.Name)}, looked: c.cfg.Now()}
+}
+
 // look makes the topics that are missing, finds the schema ids and the topics' limits, and checks that the
-// topic is ours to take. It disturbs no other instance. It checks the oldest key of each partition; Rebuild
-// checks the rest. It registers no schema before it knows that the schemas of the topic are still there.
-// holdsRows reports whether the topic holds a record of a row.
+// topic is ours to take. It disturbs no other instance. holdsRows reports whether the topic holds a record of
+// a row. Rehearse takes the same steps.
 func (s *Session) look(ctx context.Context) (holdsRows bool, err error) {
 	c, t := s.c, &s.target
 	if err := EnsureTopics(ctx, c, t.resource.Name); err != nil {
 		return false, err
 	}
-	oldest, err := oldestKeys(ctx, c, t.topic)
-	if err != nil {
+	if holdsRows, err = s.lookAtKeys(ctx, c.cfg.Registry.Ensure); err != nil {
 		return false, err
-	}
-	if err := sameSchemas(ctx, c, t.resource, oldest); err != nil {
-		return false, err
-	}
-	t.keyID, t.valueID, err = c.cfg.Registry.Ensure(ctx, t.topic, t.resource, c.cfg.AutoRegister)
-	if err != nil {
-		return false, err
-	}
-	for _, record := range oldest {
-		if _, err := t.id(record); err != nil {
-			return false, err
-		}
 	}
 	t.limits = make(map[string]int)
 	for topic, log := range map[string]*writtenLog{t.topic: &s.data, c.DeadLetters(): &s.letters,
@@ -80,18 +70,46 @@ func (s *Session) look(ctx context.Context) (holdsRows bool, err error) {
 		if t.limits[topic], err = batchLimit(ctx, c, topic); err != nil {
 			return false, err
 		}
-		found, err := c.describe(ctx, topic)
-		if err != nil {
+		if err = log.find(ctx, c, topic); err != nil {
 			return false, err
 		}
-		log.name, log.id, log.partitions = topic, topicID(found), len(found.Partitions)
 	}
-	// Without waiting for open transactions: a living neighbour has written within the last seconds anyway.
-	mark, err := lastWatermark(ctx, c, t.resource.Name, c.toStableOffset)
+	_, err = s.lookAtMark(ctx)
+	return holdsRows, err
+}
+
+// lookAtKeys finds the schema ids by ensure, and checks that the oldest key of each partition has that of
+// keys. Rebuild checks the rest. It registers no schema before it knows that the schemas of the topic are
+// still there.
+func (s *Session) lookAtKeys(ctx context.Context, ensure func(ctx context.Context, topic string,
+	r *schemas.Resource, auto bool) (keyID, valueID int, err error)) (holdsRows bool, err error) {
+	c, t := s.c, &s.target
+	oldest, err := oldestKeys(ctx, c, t.topic)
 	if err != nil {
 		return false, err
 	}
-	return len(oldest) > 0, s.refuseNeighbour(mark)
+	if err := sameSchemas(ctx, c, t.resource, oldest); err != nil {
+		return false, err
+	}
+	if t.keyID, t.valueID, err = ensure(ctx, t.topic, t.resource, c.cfg.AutoRegister); err != nil {
+		return false, err
+	}
+	for _, record := range oldest {
+		if _, err := t.id(record); err != nil {
+			return false, err
+		}
+	}
+	return len(oldest) > 0, nil
+}
+
+// lookAtMark reads the last watermark, and returns an error if another deployment has written it lately. It
+// does not wait for open transactions: a living neighbour has written within the last seconds anyway.
+func (s *Session) lookAtMark(ctx context.Context) (*watermark.Watermark, error) {
+	mark, err := lastWatermark(ctx, s.c, s.target.resource.Name, s.c.toStableOffset)
+	if err != nil {
+		return nil, err
+	}
+	return mark, s.refuseNeighbour(mark)
 }
 
 // batchLimit is how many bytes a batch of the topic may take.
@@ -267,7 +285,7 @@ func (s *Session) readState(ctx context.Context, holdsRows bool) error {
 	if err := s.refuseNeighbour(found); err != nil {
 		return err
 	}
-	if err := s.resume(ctx, found, holdsRows); err != nil {
+	if _, err := s.resume(ctx, found, holdsRows); err != nil {
 		return err
 	}
 	if s.letters.ends, err = s.c.offsets(ctx, s.letters.name, s.c.admin.ListEndOffsets); err != nil {
@@ -278,31 +296,32 @@ func (s *Session) readState(ctx context.Context, holdsRows bool) error {
 }
 
 // resume decides where to go on in the topic that is there now, when found is the last watermark (nil:
-// none).
-func (s *Session) resume(ctx context.Context, found *watermark.Watermark, holdsRows bool) (err error) {
+// none). afresh is the reason why the topic is filled from the start although there is a watermark.
+func (s *Session) resume(ctx context.Context, found *watermark.Watermark, holdsRows bool) (
+	afresh string, err error) {
 	r, id := s.target.resource, s.data.id
 	s.data.ends, err = s.c.endsAgain(ctx, s.data.name, s.c.admin.ListEndOffsets, func(ends []int64) bool {
 		return found != nil && !differ(id, found.TopicID) && otherLog(found, id, ends) != ""
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
 	if found == nil {
 		s.mark = watermark.New(r.Name)
 		if holdsRows && r.PolicyFingerprint() != "" { // without one there is nothing to hide
 			s.mark.Policies = heldPolicies(watermark.LostPolicies(), r)
 		}
-		return nil
+		return "", nil
 	}
 	if why := otherLog(found, id, s.data.ends); why != "" {
 		s.log.Warn("the data topic was created anew, or lost records, since the last watermark: publishing "+
 			"everything from the start", zap.String("why", why), zap.String("topic", s.data.name),
 			zap.String("topic_id", id), zap.String("watermark_topic_id", found.TopicID))
-		s.mark = afresh(found, id, r)
-		return nil
+		s.mark = anew(found, id, r)
+		return why, nil
 	}
 	if s.mark = *found; int(found.Partitions) != s.data.partitions {
-		return OtherPartitions(s.c, *found, s.data.partitions)
+		return "", OtherPartitions(s.c, *found, s.data.partitions)
 	}
-	return nil
+	return "", nil
 }

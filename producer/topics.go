@@ -237,29 +237,41 @@ func (s topicSpec) refuse(found map[string]string, partitions int) *RefusedError
 	return nil
 }
 
-// keeps returns the reason why a topic may hold deleted values for longer than we would let it, and the
-// remedy. Both are empty if it does not.
-func (s topicSpec) keeps(found map[string]string) (what, do string) {
-	want, _ := strconv.ParseInt(s.settings[compactionLag], 10, 64)
-	have, err := strconv.ParseInt(found[compactionLag], 10, 64)
-	if want == 0 || err == nil && have <= want {
-		return "", ""
+// concerns returns what is less good about a topic than it could be, although storestream can use it. found
+// are its settings. Settings that the broker does not tell are left out.
+func (s topicSpec) concerns(found map[string]string, replicas, brokers int) (all []*RefusedError) {
+	number := func(settings map[string]string, key string) int64 {
+		n, err := strconv.ParseInt(settings[key], 10, 64)
+		if err != nil {
+			return -1
+		}
+		return n
 	}
-	what = fmt.Sprintf("%s is %s", compactionLag, cmp.Or(found[compactionLag], "not set"))
-	return what, s.refusal(compactionLag, "", "", compactionLag+"="+s.settings[compactionLag]).Do
+	if replicas < 2 && brokers > 1 {
+		alone := s.refusal("the number of replicas", "1", "3 (what it holds is lost with that broker)", "")
+		alone.Do = "raise it (kafka-reassign-partitions.sh)"
+		all = append(all, alone)
+	}
+	if have := number(found, "max.message.bytes"); have >= 0 && have < smallRecords {
+		all = append(all, s.refusal("max.message.bytes", found["max.message.bytes"],
+			"1048588 (a larger row becomes a dead letter)", "max.message.bytes=1048588"))
+	}
+	if want, have := number(s.settings, compactionLag), number(found, compactionLag); want > 0 &&
+		(have < 0 || have > want) {
+		all = append(all, s.refusal(compactionLag, cmp.Or(found[compactionLag], "not set"),
+			fmt.Sprintf("%d, which is kafka.erase_within (it may keep for longer what was deleted)", want),
+			compactionLag+"="+s.settings[compactionLag]))
+	}
+	if want, have := number(s.settings, tombstoneStay), number(found, tombstoneStay); have >= 0 && have < want {
+		all = append(all, s.refusal(tombstoneStay, found[tombstoneStay],
+			fmt.Sprintf("%d (a consumer that is away for longer may miss a deletion)", want),
+			tombstoneStay+"="+s.settings[tombstoneStay]))
+	}
+	return all
 }
 
-// forgets returns the reason why a topic's tombstones go sooner than consumers are promised, and the
-// remedy. Both are empty if they do not, or the broker does not tell.
-func (s topicSpec) forgets(found map[string]string) (what, do string) {
-	want, _ := strconv.ParseInt(s.settings[tombstoneStay], 10, 64)
-	have, err := strconv.ParseInt(found[tombstoneStay], 10, 64)
-	if err != nil || have >= want {
-		return "", ""
-	}
-	return fmt.Sprintf("%s is %d", tombstoneStay, have),
-		s.refusal(tombstoneStay, "", "", tombstoneStay+"="+s.settings[tombstoneStay]).Do
-}
+// smallRecords is a max.message.bytes under which ordinary rows become dead letters.
+const smallRecords = 100 << 10
 
 func (s topicSpec) refusal(setting, found, expected, change string) *RefusedError {
 	return &RefusedError{Topic: s.name, Setting: setting, Found: found, Expected: expected,

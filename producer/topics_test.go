@@ -2,6 +2,7 @@ package producer_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,11 +65,14 @@ func TestTopicsWithRowsForgetWhatWasDeletedInTime(t *testing.T) {
 		}
 	}
 	longer := s.cluster("b", func(c *producer.Config) { c.EraseWithin = time.Minute })
-	for _, r := range producer.Inspect(longer).Topics(s.ctx(), "orders") {
-		data := r.Topic == "store.orders" || r.Topic == "store.dead_letters"
-		if (r.Keeps != "") != data {
-			t.Errorf("%+v", r)
-		}
+	found, err := producer.Rehearse(s.ctx(), longer, s.orders())
+	var named []string
+	for _, concern := range found.Concerns {
+		named = append(named, concern.Topic+" "+concern.Setting)
+	}
+	want := []string{"store.dead_letters max.compaction.lag.ms", "store.orders max.compaction.lag.ms"}
+	if err != nil || !slices.Equal(named, want) {
+		t.Errorf("%q, %v", named, err)
 	}
 }
 
@@ -95,10 +99,15 @@ func TestATopicThatWouldLoseDataIsRefusedAndLeftAsItIs(t *testing.T) {
 			if _, err := s.admin.CreateTopic(s.ctx(), test.partitions, 1, settings, test.topic); err != nil {
 				t.Fatal(err)
 			}
-			_, err := producer.Take(s.ctx(), s.cluster("a", nil), s.orders())
+			c := s.cluster("a", nil)
+			_, rehearsed := producer.Rehearse(s.ctx(), c, s.orders())
+			_, err := producer.Take(s.ctx(), c, s.orders())
 			var refused *producer.RefusedError
 			if !errors.As(err, &refused) {
 				t.Fatalf("taking over: %v, expected a RefusedError", err)
+			}
+			if rehearsed == nil || !strings.Contains(err.Error(), rehearsed.Error()) {
+				t.Errorf("a takeover says %v, and its rehearsal %v", err, rehearsed)
 			}
 			if refused.Topic != test.topic || refused.Expected != test.expected || refused.Do == "" {
 				t.Errorf("refused %+v", refused)

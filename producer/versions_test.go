@@ -54,14 +54,8 @@ func TestBrokersOfEveryAgeAreTakenOverWrittenAndReadBack(t *testing.T) {
 			if got := b.Requests().After("orders", -1, ""); len(got) != 1 || got[0].UID != asked.UID {
 				t.Errorf("requests %+v", got)
 			}
-			inspect := producer.Inspect(b)
-			for _, report := range inspect.Topics(s.ctx(), "orders") {
-				if report.Err != nil || report.Missing || len(report.Lacking) > 0 {
-					t.Errorf("%+v", report)
-				}
-			}
-			if _, err := inspect.AwaitCoordinators(s.ctx(), "orders"); err != nil {
-				t.Error(err)
+			if found, err := producer.Rehearse(s.ctx(), b, s.orders()); err != nil || found.Missing != nil {
+				t.Errorf("%+v, %v", found, err)
 			}
 		})
 	}

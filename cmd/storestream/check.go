@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,10 +18,10 @@ func checkCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Try everything that run needs, and say what is wrong and what to do",
-		Long: `Tries the configuration, the service (key, clock, one row of each endpoint), PostgreSQL (role,
-pooler, tables, types, index), Kafka (topics, rights, settings), what the owner of each resource said last
-of it (blocked, failing), the schema registry, and what protects each connection (TLS, certificates, login),
-and prints one line each:
+		Long: `Takes the first steps of run without changing anything: it rehearses the takeover of each
+resource (topics, rights, schemas, other deployments), and reads the first rows that a pass and a sweep
+would read. Then it prints the errors that run would meet, what the owner of each resource said last of it
+(blocked, failing), and what protects each connection, one line each:
 
   ok    as it should be
   note  to be known
@@ -33,7 +32,7 @@ It changes nothing: it makes no topic, registers no schema and disturbs no runni
 nothing fails, 1 otherwise.`,
 		Example: "  storestream check\n" +
 			"  storestream check -o json | jq '.[] | select(.level != \"ok\")'",
-		Args: noArgs,
+		Args: cobra.NoArgs,
 	}
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -45,15 +44,14 @@ nothing fails, 1 otherwise.`,
 		if c.Registry, err = connect.Registry(cfg); err != nil {
 			return err
 		}
-		c.Dead = preflight.DeadBrokers(cmd.Context(), cfg.Kafka.Brokers)
-		alive := *cfg
-		alive.Kafka.Brokers = slices.DeleteFunc(slices.Clone(cfg.Kafka.Brokers), func(broker string) bool {
-			return c.Dead[broker] != nil
-		})
-		if c.Cluster, err = connect.Kafka(&alive, instance.Name(), zap.NewNop(), nil); err != nil {
+		if c.Cluster, err = connect.Kafka(cfg, instance.Name(), zap.NewNop(), nil); err != nil {
 			return err
 		}
 		defer c.Cluster.Close()
+		if c.Sources, err = connect.OpenSources(cfg, zap.NewNop(), connect.Soon); err != nil {
+			return err
+		}
+		defer c.Sources.Close()
 		return check(cmd.Context(), env, c, *asJSON)
 	}
 	return cmd
@@ -62,7 +60,7 @@ nothing fails, 1 otherwise.`,
 // check prints each finding as soon as it is known, or all of them as JSON.
 func check(ctx context.Context, env *environment, c preflight.Config, asJSON bool) error {
 	// Texts begin below each other, behind the longest names that there are.
-	about := max(len("registry "+c.Cluster.Topic("order_items")), len("kafka "+c.Cluster.DeadLetters()))
+	about := max(len("service order_items"), len("kafka "+c.Cluster.DeadLetters()))
 	all, levels := []preflight.Finding{}, map[preflight.Level]int{}
 	for f := range preflight.Try(ctx, c) {
 		all = append(all, f)

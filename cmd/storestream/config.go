@@ -10,7 +10,7 @@ func configCommand(env *environment) *cobra.Command {
 environment variable or a flag; below them the variables that name a proxy. Secrets are masked. Every
 mistake is reported, with exit status 2.`,
 		Example: "  STORESTREAM_LOG__LEVEL=debug storestream config show",
-		Args:    noArgs,
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			cfg, err := env.config()
 			if err != nil {
@@ -27,6 +27,6 @@ mistake is reported, with exit status 2.`,
 			return t.Print(env.stdout)
 		},
 	}
-	return group(env, &cobra.Command{Use: "config", Short: "The configuration",
+	return group(&cobra.Command{Use: "config", Short: "The configuration",
 		Example: "  storestream config show"}, show)
 }

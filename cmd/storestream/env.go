@@ -42,45 +42,31 @@ type environment struct {
 	configFile string
 	set        []string
 
-	noFile string // what is to be said where no configuration file was named and none is there; "": nothing
+	begun  bool // the command line was understood: an error before that is wrong usage
+	noFile bool // no configuration file is named or there, unless --config names one
 }
 
 // usualFile is the default configuration file.
 const usualFile = "storestream.yaml"
 
-// usualConfig returns the configuration file without --config. If STORESTREAM_CONFIG is set, even to nothing,
-// it names the file and named is true. Otherwise it is usualFile if the current folder has it, or "".
-func (e *environment) usualConfig() (path string, named bool) {
+// usualConfig returns the configuration file without --config: the one that STORESTREAM_CONFIG names, even if
+// it is set to nothing, or usualFile if the current folder has it. Otherwise it sets noFile.
+func (e *environment) usualConfig() string {
 	for _, variable := range e.environ {
 		if path, ok := strings.CutPrefix(variable, config.FileVariable+"="); ok {
-			return path, true
+			return path
 		}
 	}
 	if _, err := os.Stat(usualFile); err == nil {
-		return usualFile, false
+		return usualFile
 	}
-	return "", false
+	e.noFile = true
+	return ""
 }
 
-// noteNoFile warns if no configuration file was named and the current folder has none. In the wrong folder
-// that is an accident, and the defaults lead elsewhere. It does not warn a command with --json, because a
-// program reads that.
-func (e *environment) noteNoFile(cmd *cobra.Command, _ []string) {
-	usual, named := e.usualConfig()
-	form := cmd.Flags().Lookup("output")
-	named = named || cmd.Flags().Changed("config")
-	if usual != "" || named || form != nil && form.Value.String() == "json" {
-		return
-	}
-	e.noFile = fmt.Sprintf("no %s here, and neither --config nor %s names a file: only defaults, STORESTREAM_ "+
-		"variables and --set count", usualFile, config.FileVariable)
-}
-
-// config loads the configuration that flags and variables name. Its errors tell if there is no file.
+// config loads the configuration that flags and variables name.
 func (e *environment) config() (*config.Config, error) {
-	if e.noFile != "" {
-		_, _ = fmt.Fprintf(e.stderr, "storestream: %s\n", e.noFile)
-	}
+	e.begun = true
 	cfg, err := config.Load(config.Input{File: e.configFile, Environ: e.environ, Set: e.set})
 	if err == nil {
 		e.secrets.Store(cfg.Rotation())
@@ -116,8 +102,7 @@ func (e *environment) withCluster(ctx context.Context, cfg *config.Config,
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 	defer cancel()
 	if err := cluster.Ping(ctx); err != nil {
-		return fmt.Errorf("%w: expected a Kafka broker at kafka.brokers (TLS and SASL as kafka.tls and kafka.sasl "+
-			"say)", err)
+		return err
 	}
 	return f(cluster)
 }
@@ -159,13 +144,8 @@ func (e *environment) confirm(question string) bool {
 
 // mayAsk refuses a command that asks before it deletes or publishes again, if no person can answer and yes is
 // not set.
-func (e *environment) mayAsk(cmd *cobra.Command, yes, asJSON bool) error {
-	switch {
-	case yes:
-		return nil
-	case asJSON:
-		return usagef(cmd, "-o json shows no question: add --yes")
-	case !e.terminal:
+func (e *environment) mayAsk(cmd *cobra.Command, yes bool) error {
+	if !yes && !e.terminal {
 		return usagef(cmd, "it asks first, and there is no terminal to ask on: add --yes")
 	}
 	return nil

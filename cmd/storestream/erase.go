@@ -13,15 +13,16 @@ import (
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
 )
 
 func eraseCommand(env *environment) *cobra.Command {
 	var yes, stay bool
 	var confirmed int
 	cmd := &cobra.Command{
-		Use:               "erase RESOURCE ID...",
-		ValidArgsFunction: completeResource,
-		Short:             "Delete rows from the topic that the service has deleted",
+		Use:       "erase RESOURCE ID...",
+		ValidArgs: schemas.Names(),
+		Short:     "Delete rows from the topic that the service has deleted",
 		Long: fmt.Sprintf(`Asks the running instance to look the rows up in the service, and to delete each that is
 not there: when it was looked for again after the resource's overlap, and neither shown then nor by any read
 in between. Over REST each time all rows are read. What the service still has stays, and all stays while it shows no row at all. At most %d rows at a time.
@@ -48,7 +49,7 @@ them stays.`, watermark.MostErased),
 			if err := checkConfirmed(cmd, confirmed, len(ids)); err != nil {
 				return err
 			}
-			if err := env.mayAsk(cmd, yes, false); err != nil {
+			if err := env.mayAsk(cmd, yes); err != nil {
 				return err
 			}
 			cfg, err := env.config()
@@ -60,7 +61,6 @@ them stays.`, watermark.MostErased),
 			})
 		},
 	}
-	cmd.SetFlagErrorFunc(flagOrIDError)
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.Flags().IntVar(&confirmed, confirmDeletes, 0,
 		"all `N` rows were deleted in the service: delete them, even beyond the day's budget")

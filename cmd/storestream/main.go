@@ -55,10 +55,9 @@ func execute(ctx context.Context, args []string, env *environment) int {
 	env.stderr = &terminal.Writer{W: env.stderr, Hide: env.hide}
 	root := rootCommand(env)
 	root.SetArgs(args)
-	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
-		withoutQuotes(root)
-	}
 	err := root.ExecuteContext(ctx)
+	usage := err != nil && !env.begun && stdout.Err == nil // cobra's own errors too
+
 	if err == nil { // a full disk must not leave half an answer that counts as one
 		err = cmp.Or(stdout.Err, rows.Err)
 	}
@@ -69,15 +68,19 @@ func execute(ctx context.Context, args []string, env *environment) int {
 		err = errors.New("interrupted")
 	}
 	_, _ = fmt.Fprintf(env.stderr, "storestream: %v\n", err) // where stderr is gone, nobody reads it
+	if env.begun && env.noFile && env.configFile == "" {     // in the wrong folder the defaults lead elsewhere
+		_, _ = fmt.Fprintf(env.stderr, "storestream: no %s here, and neither --config nor %s names a file: "+
+			"only defaults, STORESTREAM_ variables and --set count\n", usualFile, config.FileVariable)
+	}
+	if usage {
+		return exitUsage
+	}
 	return exitStatus(err)
 }
 
-// usageError is wrong usage.
-type usageError struct{ error }
-
 // usagef returns an error about the command line that ends with a remedy.
 func usagef(cmd *cobra.Command, format string, args ...any) error {
-	return usageError{fmt.Errorf("%w (see `%s --help`)", fmt.Errorf(format, args...), cmd.CommandPath())}
+	return fmt.Errorf("%w (see `%s --help`)", fmt.Errorf(format, args...), cmd.CommandPath())
 }
 
 // differentError says that a topic differs from the service.
@@ -88,7 +91,7 @@ type lateError struct{ error }
 
 func exitStatus(err error) int {
 	switch {
-	case is[usageError](err), is[*config.InvalidError](err), is[*schemas.MistakesError](err):
+	case is[*config.InvalidError](err), is[*schemas.MistakesError](err):
 		return exitUsage
 	case is[differentError](err):
 		return exitDifferent

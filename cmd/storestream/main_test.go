@@ -148,44 +148,40 @@ func TestWrongUsageExitsWithTwoAndSaysWhatWasExpected(t *testing.T) {
 		args string
 		says string
 	}{
-		{"", "no command given: expected one of run, check, "},
-		{"rnu", `the nearest is run (see`},
-		{"config check", "unknown command \"check\": expected show (see"},
-		{"launch", "version (see"}, // near to none
-		{"watermark", "no command given: expected one of list, reset"},
-		{"watermark lst", "the nearest is list"},
-		{"run --onse", "unknown flag: --onse; the nearest is --once (see `storestream run --help`)"},
-		{"run now", `unexpected argument "now"`},
-		{"run --once --patience soon", `--patience "soon": expected a duration with its unit, such as 30s`},
-		{"run --once=maybe", `--once "maybe": expected true or false`},
+		{"", "expected a command (see `storestream --help`)"},
+		{"rnu", "unknown command \"rnu\" for \"storestream\"\n\nDid you mean this?\n\trun\n"},
+		{"config check", "unknown command \"check\" for \"storestream config\""},
+		{"watermark", "expected a command (see `storestream watermark --help`)"},
+		{"watermark lst", "unknown command \"lst\""},
+		{"run --onse", "unknown flag: --onse"},
+		{"run now", `unknown command "now" for "storestream run"`},
+		{"run --once --patience soon", `invalid argument "soon" for "--patience" flag`},
 		{"run --once --patience 0s", "expected more than 0s"},
 		{"run --patience 5m", "without --once"},
-		{"version -x", "unknown shorthand flag"},
+		{"check -x", "unknown shorthand flag"},
 		{"watermark list -o yaml", "-o yaml: expected json"},
 		{"watermark reset --to 2026-11-20", "no resource given: expected one or more of " + every + ", or --all"},
 		{"watermark reset order --to 2026-11-20",
-			`unknown resource "order": expected one of ` + every + "; the nearest is orders"},
+			`unknown resource "order": expected one of ` + every},
 		{"watermark reset orders --all --to 2026-11-20", "--all and orders"},
-		{"watermark reset orders", "--to is missing"},
-		{"watermark reset orders --to yesterday", `--to "yesterday": expected RFC 3339`},
-		{"watermark reset orders --to 2026-11-20T09:30:00", "expected RFC 3339 with a zone"},
-		{"watermark reset orders --to 2999-01-01", "--to 2999-01-01 lies in the future"},
+		{"watermark reset orders", `--to "": expected a time`},
+		{"watermark reset orders --to yesterday", `--to "yesterday": expected a time`},
+		{"watermark reset orders --to 2026-11-20T09:30:00", "in RFC 3339 with a zone"},
+		{"watermark reset orders --to 2999-01-01", "expected a time that is over"},
 		{"watermark reset orders --to 2026-11-20", "there is no terminal to ask on: add --yes"},
 		{"sweep orders", "there is no terminal to ask on: add --yes"},
 		{"sweep --all --confirm-deletes 9 --wait", "there is no terminal to ask on: add --yes"},
 		{"erase users 123", "there is no terminal to ask on: add --yes"},
-		{"watermark reset orders --to 2026-11-20 -o json", "-o json shows no question: add --yes"},
 		{"tail", "expected the name of one resource"},
-		{"tail item", "expected one of orders, order_items"},
+		{"tail item", `unknown resource "item"`},
 		{"tail orders -n -1", "expected 1 or more"},
 		{"tail orders -n 0", "expected 1 or more"},
 		{"tail orders -n 10001", "expected 10000 at most, or --from-beginning"},
 		{"tail orders -n 5 -f --from-beginning", "-f with -n and --from-beginning"},
-		{"tail orders -n few", `-n, --lines "few": expected a whole number, such as 10 (see `},
+		{"tail orders -n few", `invalid argument "few" for "-n, --lines" flag`},
 		{"schema show", "expected the name of one resource"},
 		{"config show --config /no/such/file.yaml",
 			"/no/such/file.yaml: the configuration file cannot be read: open "},
-		{"config show --config a.yaml --config b.yaml", `--config "b.yaml": given twice, expected once`},
 		{"config show --set log.levle=debug", "the nearest known one is log.level"},
 		{"config show --set log=debug", "log (flag --set): a section takes no value: expected one of its keys: " +
 			"level, format"},
@@ -215,7 +211,7 @@ func TestAnAnswerThatCannotBeWrittenIsAFailure(t *testing.T) {
 		t.Skip(err) // Linux has it
 	}
 	defer full.Close()
-	for _, args := range [][]string{{"version"}, {"--help"}, {"schema", "show", "orders"}} {
+	for _, args := range [][]string{{"--version"}, {"--help"}, {"schema", "show", "orders"}} {
 		var said strings.Builder
 		if got := run(t.Context(), args, nil, strings.NewReader(""), full, &said); got != exitFailed ||
 			!strings.Contains(said.String(), "no space left on device") {
@@ -225,10 +221,7 @@ func TestAnAnswerThatCannotBeWrittenIsAFailure(t *testing.T) {
 }
 
 func TestVersionIsPrinted(t *testing.T) {
-	said := do(t, "version").expect(t, exitDone, "storestream ", "linux/")
-	if flag := do(t, "--version").expect(t, exitDone); flag.stdout.String() != said.stdout.String() {
-		t.Errorf("--version says %q, version %q", flag.stdout, said.stdout)
-	}
+	do(t, "--version").expect(t, exitDone, "storestream ", "linux/")
 }
 
 func TestConfigShowTellsEachValueWithItsOriginAndMasksSecrets(t *testing.T) {
@@ -290,48 +283,16 @@ func TestTheConfigurationIsFoundWithoutAFlag(t *testing.T) {
 	groupIs("storestream", variable, "--config=")
 }
 
-// In the wrong folder the defaults would lead to somebody else's broker, without a word.
-func TestACommandWithoutAConfigurationFileSaysSo(t *testing.T) {
+// In the wrong folder the defaults lead to somebody else's broker.
+func TestACommandThatFailsWithoutAConfigurationFileSaysSo(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const says = "storestream: no storestream.yaml here, and neither --config nor STORESTREAM_CONFIG names "
-	said := func(environ []string, args ...string) bool {
-		t.Helper()
-		c := (&call{args: args, environ: environ}).run(t.Context()).expect(t, exitDone)
-		if strings.Contains(c.stdout.String(), says) {
-			t.Errorf("%q says it on stdout:\n%s", args, c.stdout)
-		}
-		return strings.Contains(c.stderr.String(), says)
-	}
-	empty := []string{"STORESTREAM_CONFIG="}
-	for _, silent := range []bool{
-		said(empty, "config", "show"), said(nil, "config", "show", "--config="), // named: none
-		said(nil, "schema", "list", "-o", "json"), said(nil, "version"), said(nil, "completion", "bash"),
-	} {
-		if silent {
-			t.Error("it is said where nobody asked")
-		}
-	}
-	if !said([]string{"STORESTREAM_LOG__LEVEL=debug"}, "config", "show") || !said(nil, "schema", "list") {
-		t.Error("it is not said")
-	}
-	const builtIn = "storestream: the built-in schema: no configuration file says where another one would be"
-	c := do(t, "schema", "show", "orders").expect(t, exitDone, builtIn)
-	if strings.Contains(c.stderr.String(), says) {
-		t.Errorf("what does not matter to a schema is said:\n%s", c.stderr)
-	}
-	if err := os.WriteFile("Order.avsc", []byte(c.stdout.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range [][]string{{"--set", "schemas.dir=."}, {"--config="}} {
-		c := do(t, append([]string{"schema", "show", "orders"}, args...)...).expect(t, exitDone)
-		if c.stderr.String() != "" {
-			t.Errorf("with %q it says %q", args, c.stderr)
-		}
-	}
+	watermarks := []string{"watermark", "list", "--set", "kafka.brokers=" + stage.Nowhere(t)}
+	do(t, watermarks...).expect(t, exitFailed, "does not answer", says)
 	if err := os.WriteFile("storestream.yaml", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if said(nil, "config", "show") {
+	if c := do(t, watermarks...).expect(t, exitFailed); strings.Contains(c.stderr.String(), says) {
 		t.Error("it is said although there is a file")
 	}
 }
@@ -352,5 +313,5 @@ func TestASchemaFileThatIsNotOneIsAMistakeOfTheConfiguration(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "Order.avsc"), []byte(`{"type":"record"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	do(t, "schema", "list", "--set", "schemas.dir="+dir).expect(t, exitUsage, "Order.avsc")
+	do(t, "schema", "show", "users", "--set", "schemas.dir="+dir).expect(t, exitUsage, "Order.avsc")
 }

@@ -1,20 +1,17 @@
 package main
 
 import (
-	"errors"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/schemas"
 )
 
 func rootCommand(env *environment) *cobra.Command {
-	root := group(env, &cobra.Command{
+	root := &cobra.Command{
 		Use:   "storestream",
 		Short: "Turn a polled commerce data service into Kafka topics that can be trusted",
 		Long: `storestream polls a read-only commerce data service (REST, and PostgreSQL for orders and order
@@ -33,128 +30,33 @@ date (watermark list).`,
 		Version:       fullVersion(), // for --version
 		SilenceErrors: true,
 		SilenceUsage:  true,
-	}, runCommand(env), checkCommand(env), watermarkCommand(env), verifyCommand(env), sweepCommand(env),
-		rowCommand(env), eraseCommand(env), tailCommand(env), schemaCommand(env), configCommand(env),
-		versionCommand(env))
-	root.PersistentPreRun = env.noteNoFile
+		RunE:          noCommand,
+	}
+	root.AddCommand(runCommand(env), checkCommand(env), watermarkCommand(env), verifyCommand(env),
+		sweepCommand(env), rowCommand(env), eraseCommand(env), tailCommand(env), schemaCommand(env),
+		configCommand(env))
 	flags := root.PersistentFlags()
-	usual, _ := env.usualConfig()
-	env.configFile = usual
-	flags.Var(&once{value: &env.configFile}, "config",
+	flags.StringVar(&env.configFile, "config", env.usualConfig(),
 		"YAML `file` (config/example.yaml holds every key); without: "+config.FileVariable+", or ./"+usualFile)
 	flags.StringArrayVar(&env.set, "set", nil,
 		"set one key of the configuration, as in --set log.level=debug; wins over file and environment")
 	_ = root.RegisterFlagCompletionFunc("set", completeKeys) // the flag is there
 	root.SetVersionTemplate("storestream {{.Version}}\n")
-	root.SetFlagErrorFunc(flagError)
 	root.SetIn(env.stdin)
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)
-	addCompletion(root)
 	return root
 }
 
-// once is a flag that may be given once. Otherwise a second value would silently replace the first.
-type once struct {
-	value *string
-	given bool
-}
-
-func (o *once) Set(text string) error {
-	if o.given {
-		return errors.New("given twice, expected once")
-	}
-	*o.value, o.given = text, true
-	return nil
-}
-
-func (o *once) String() string { return *o.value }
-
-func (o *once) Type() string { return "string" }
-
-// group makes cmd a command that only has subcommands. Without one it shows its help, as wrong usage.
-func group(env *environment, cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+// group makes cmd a command that only has subcommands.
+func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(commands...)
-	var names []string
-	for _, sub := range commands {
-		names = append(names, sub.Name())
-	}
-	expected := strings.Join(names, ", ")
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) == 0:
-			return nil
-		case len(names) == 1:
-			return usagef(cmd, "unknown command %q: expected %s", args[0], expected)
-		}
-		return usagef(cmd, "unknown command %q: expected one of %s%s", args[0], expected, nearest(args[0], names))
-	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cmd.SetOut(env.stderr)
-		if err := cmd.Help(); err != nil {
-			return err
-		}
-		return usagef(cmd, "no command given: expected one of %s", expected)
-	}
+	cmd.Args, cmd.RunE = cobra.NoArgs, noCommand
 	return cmd
 }
 
-// flagError names the nearest flag, or the expected form of a flag's value.
-func flagError(cmd *cobra.Command, err error) error {
-	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		flag, expected := invalid.GetFlag(), invalid.Unwrap().Error()
-		switch flag.Value.Type() { // whose parsers speak of themselves
-		case "int":
-			expected = "expected a whole number, such as 10"
-		case "duration":
-			expected = "expected a duration with its unit, such as 30s, 2m or 24h"
-		case "bool":
-			expected = "expected true or false"
-		}
-		name := "--" + flag.Name
-		if flag.Shorthand != "" {
-			name = "-" + flag.Shorthand + ", " + name
-		}
-		return usagef(cmd, "%s %q: %s", name, invalid.GetValue(), expected)
-	}
-	unknown, ok := errors.AsType[*pflag.NotExistError](err)
-	if !ok {
-		return usagef(cmd, "%w", err)
-	}
-	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-	return usagef(cmd, "%w%s", err, nearest("--"+unknown.GetSpecifiedName(), names))
-}
-
-// flagOrIDError is flagError of a command that takes ids: one below 0 looks like a flag.
-func flagOrIDError(cmd *cobra.Command, err error) error {
-	unknown, ok := errors.AsType[*pflag.NotExistError](err)
-	if !ok {
-		return flagError(cmd, err)
-	}
-	id := "-" + unknown.GetSpecifiedShortnames()
-	if _, noID := strconv.ParseInt(id, 10, 64); noID != nil {
-		return flagError(cmd, err)
-	}
-	return usagef(cmd, "%s is no flag: expected ids below 0 after -- and all flags before it, such as "+
-		"%s users -- %s", id, cmd.CommandPath(), id)
-}
-
-// nearest is the end of a sentence that names what an unknown name was likely meant to be; "": nothing near.
-func nearest(unknown string, known []string) string {
-	if name := config.NearMiss(unknown, known); name != "" {
-		return "; the nearest is " + name
-	}
-	return ""
-}
-
-// noArgs refuses arguments.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usagef(cmd, "unexpected argument %q: expected none", args[0])
-	}
-	return nil
-}
+// noCommand is the error of a command that is none without a subcommand. Cobra would exit with 0.
+func noCommand(cmd *cobra.Command, _ []string) error { return usagef(cmd, "expected a command") }
 
 // chooseResources is the resources that a command line names, each once. With --all there are none: the
 // configuration says which they are (enabled).
@@ -181,7 +83,7 @@ func chooseResources(cmd *cobra.Command, args []string, all bool) ([]string, err
 	return chosen, nil
 }
 
-// oneResource wants the name of one resource.
+// oneResource accepts the name of one resource.
 func oneResource(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return usagef(cmd, "expected the name of one resource: %s", strings.Join(schemas.Names(), ", "))
@@ -190,10 +92,21 @@ func oneResource(cmd *cobra.Command, args []string) error {
 }
 
 func checkResource(cmd *cobra.Command, arg string) error {
-	names := schemas.Names()
-	if slices.Contains(names, arg) {
-		return nil
+	if names := schemas.Names(); !slices.Contains(names, arg) {
+		return usagef(cmd, "unknown resource %q: expected one of %s", arg, strings.Join(names, ", "))
 	}
-	return usagef(cmd, "unknown resource %q: expected one of %s%s",
-		arg, strings.Join(names, ", "), nearest(arg, names))
+	return nil
+}
+
+// completeKeys offers the keys of the configuration, as in --set log.level=.
+func completeKeys(_ *cobra.Command, _ []string, typed string) (keys []string, _ cobra.ShellCompDirective) {
+	defaults, err := config.Load(config.Input{})
+	if err == nil { // always: the defaults hold no mistake
+		for _, e := range defaults.Entries() {
+			if strings.HasPrefix(e.Key, typed) {
+				keys = append(keys, e.Key+"=")
+			}
+		}
+	}
+	return keys, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }

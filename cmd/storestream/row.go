@@ -12,14 +12,15 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/verify"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
 )
 
 func rowCommand(env *environment) *cobra.Command {
 	var mask bool
 	cmd := &cobra.Command{
-		Use:               "row RESOURCE ID",
-		ValidArgsFunction: completeResource,
-		Short:             "Say whether one row is right: what the topic holds of it, and what the service has",
+		Use:       "row RESOURCE ID",
+		ValidArgs: schemas.Names(),
+		Short:     "Say whether one row is right: what the topic holds of it, and what the service has",
 		Long: `Reads what the topic holds of a row, what the service has now, and its dead letter if it has
 one, and compares field by field. Where they differ it says why, as far as that can be told: a change that
 is younger than the last poll, or than the overlap, may be under way. It changes nothing, and needs no
@@ -45,7 +46,6 @@ watermark), notes.`,
 		Example: "  storestream row users 123\n" +
 			"  storestream row orders 4711 -o json | jq '{verdict, differs, notes}'",
 	}
-	cmd.SetFlagErrorFunc(flagOrIDError)
 	cmd.Flags().BoolVar(&mask, "mask", false, "do not show what is in personal fields")
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -403,7 +403,7 @@ func TestRowSaysWhatItExpects(t *testing.T) {
 	s := newScene(t)
 	s.do("row").expect(t, exitUsage, "expected a resource and an id, such as storestream row users 123")
 	s.do("row", "users", "1", "2").expect(t, exitUsage, "expected a resource and an id")
-	s.do("row", "user", "1").expect(t, exitUsage, "the nearest is users")
+	s.do("row", "user", "1").expect(t, exitUsage, "unknown resource")
 	s.do("row", "users", "1x").expect(t, exitUsage, `"1x" is no id: expected a whole number`)
 	s.do("row", "users", "1").expect(t, exitFailed,
 		"topic store.users does not exist: `storestream run` creates and fills it")

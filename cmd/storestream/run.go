@@ -18,6 +18,7 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/cmd/storestream/internal/instance"
 	"github.com/storestream/storestream/cmd/storestream/internal/logging"
+	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/status"
@@ -42,7 +43,7 @@ With --once it publishes everything that was visible when it started and exits 0
 makes no progress for the time of --patience.`,
 		Example: "  storestream run --set http.listen=127.0.0.1:0 # beside another one, on any free port\n" +
 			"  storestream run --once --patience 5m",
-		Args: noArgs,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if patience <= 0 {
 				return usagef(cmd, "--patience %s: expected more than 0s", patience)
@@ -61,8 +62,7 @@ makes no progress for the time of --patience.`,
 
 // poll starts the parts in order (log, metrics, cluster, status server, instance) and ends them in reverse.
 func poll(ctx context.Context, env *environment, once bool, patience time.Duration) (err error) {
-	started, name, noFile := time.Now(), instance.Name(), env.noFile
-	env.noFile = "" // it goes into the log, which may be JSON
+	started, name := time.Now(), instance.Name()
 	cfg, set, err := env.load()
 	if err != nil {
 		return err
@@ -73,20 +73,11 @@ func poll(ctx context.Context, env *environment, once bool, patience time.Durati
 	log := logging.New(cfg.Log, env.stderr)
 	defer rotate(cfg.Rotation(), log)()
 	log.Info("starting", zap.String("version", version()), zap.String("instance", name),
-		zap.String("group", cfg.Kafka.Group), zap.Strings("resources", cfg.Enabled()),
-		zap.String("base_url", cfg.Store.BaseURL), zap.Bool("postgres", cfg.Postgres.DSN.IsSet()),
+		zap.String("config", env.configFile), zap.String("group", cfg.Kafka.Group),
+		zap.Strings("resources", cfg.Enabled()), zap.String("base_url", cfg.Store.BaseURL),
+		zap.Bool("postgres", cfg.Postgres.DSN.IsSet()),
 		zap.Strings("brokers", cfg.Kafka.Brokers), zap.Bool("once", once))
-	if noFile != "" {
-		log.Info(noFile)
-	}
-	for _, p := range cfg.Plaintext() {
-		log.Warn("security.allow_plaintext: a credential may travel unencrypted",
-			zap.String("connection", p.Connection), zap.Strings("hosts", p.Hosts))
-	}
-	for _, u := range cfg.Unverified() {
-		log.Warn("security.allow_unverified: a credential may go to a server whose identity is not verified",
-			zap.String("connection", u.Connection), zap.String("setting", u.Key), zap.Strings("hosts", u.Hosts))
-	}
+	warnOfExceptions(cfg, log)
 	defer func() {
 		log.Info("stopped", zap.Duration("after", time.Since(started).Round(time.Millisecond)), zap.Error(err))
 	}()
@@ -134,6 +125,20 @@ func poll(ctx context.Context, env *environment, once bool, patience time.Durati
 		Watermarks: func(ctx context.Context) (map[string]watermark.Watermark, error) {
 			return producer.ReadWatermarks(ctx, cluster)
 		}})
+}
+
+// warnOfExceptions warns of the connections that the user has excepted from security's rules.
+func warnOfExceptions(cfg *config.Config, log *zap.Logger) {
+	for _, e := range cfg.Exposed() {
+		switch {
+		case e.Credential && e.Encrypted:
+			log.Warn("security.allow_unverified: a credential may go to a server whose identity is not verified",
+				zap.String("connection", e.Connection), zap.String("setting", e.Key), zap.Strings("hosts", e.Hosts))
+		case e.Credential:
+			log.Warn("security.allow_plaintext: a credential may travel unencrypted",
+				zap.String("connection", e.Connection), zap.Strings("hosts", e.Hosts))
+		}
+	}
 }
 
 // rotate has secrets and certificates read again: at SIGHUP, and now and then. undo ends that, and waits for

@@ -172,7 +172,7 @@ func TestABrokerThatIsNotThereIsNamed(t *testing.T) {
 	broker := stage.Nowhere(t)
 	c := do(t, "run", "--once", "--patience", "500ms", "--set", "kafka.brokers="+broker, "--set",
 		"http.listen=127.0.0.1:0").
-		expect(t, exitFailed, "no progress for 500ms", broker, `"msg":"no storestream.yaml here, `)
+		expect(t, exitFailed, "no progress for 500ms", broker, `"config":""`)
 	if !strings.HasPrefix(c.stderr.String(), "{") { // whoever collects the log expects JSON
 		t.Errorf("it begins with a line that is none of the log's:\n%s", c.stderr)
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,70 +18,23 @@ import (
 )
 
 func schemaCommand(env *environment) *cobra.Command {
-	return group(env, &cobra.Command{Use: "schema", Short: "The Avro schemas of the topics",
+	return group(&cobra.Command{Use: "schema", Short: "The Avro schemas of the topics",
 		Example: "  storestream schema show orders"},
-		schemaList(env), schemaShow(env), schemaCheck(env), schemaRegister(env))
-}
-
-// schemaLine is a resource as `schema list` shows it.
-type schemaLine struct {
-	Resource     string   `json:"resource"`
-	Record       string   `json:"record"`
-	Topic        string   `json:"topic"`
-	KeySubject   string   `json:"key_subject"`
-	ValueSubject string   `json:"value_subject"`
-	Fields       []string `json:"fields"`
-	Personal     []string `json:"personal"`
-}
-
-func schemaList(env *environment) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "Print the schema of each resource: its topic, fields and personal fields",
-		Example: "  storestream schema list",
-		Args:    noArgs,
-	}
-	asJSON := jsonFlag(cmd)
-	cmd.RunE = func(*cobra.Command, []string) error {
-		cfg, set, err := env.load()
-		if err != nil {
-			return err
-		}
-		lines := []schemaLine{}
-		t := env.table("RESOURCE", "RECORD", "TOPIC", "FIELDS", "PERSONAL FIELDS").Numbers(3)
-		for _, r := range set.All() {
-			topic := cfg.Kafka.TopicPrefix + r.Name
-			personal := append([]string{}, r.PersonalFields()...)
-			lines = append(lines,
-				schemaLine{r.Name, r.RecordName, topic, topic + "-key", topic + "-value", r.Columns(), personal})
-			t.Row(r.Name, "storestream."+r.RecordName, topic, fmt.Sprint(len(r.Fields)), strings.Join(personal, ", "))
-		}
-		if *asJSON {
-			return env.printJSON(lines)
-		}
-		return t.Print(env.stdout)
-	}
-	return cmd
+		schemaShow(env), schemaCheck(env), schemaRegister(env))
 }
 
 func schemaShow(env *environment) *cobra.Command {
 	var key bool
 	cmd := &cobra.Command{
-		Use:               "show RESOURCE",
-		ValidArgsFunction: completeResource,
-		Short:             "Print the Avro schema of a resource's values (--key: of its keys)",
-		Example:           "  storestream schema show orders > Order.avsc",
-		Args:              oneResource,
+		Use:       "show RESOURCE",
+		ValidArgs: schemas.Names(),
+		Short:     "Print the Avro schema of a resource's values (--key: of its keys)",
+		Example:   "  storestream schema show orders > Order.avsc",
+		Args:      oneResource,
 		RunE: func(_ *cobra.Command, args []string) error {
-			noFile := env.noFile != ""
-			env.noFile = "" // of all that a file sets, only schemas.dir matters here
-			cfg, set, err := env.load()
+			_, set, err := env.load()
 			if err != nil {
 				return err
-			}
-			if noFile && cfg.Schemas.Dir == "" {
-				_, _ = fmt.Fprintln(env.stderr, "storestream: the built-in schema: no configuration file says where "+
-					"another one would be (schemas.dir)")
 			}
 			r := set.Get(args[0])
 			text := r.ValueSchema()
@@ -111,7 +63,7 @@ deployment where registry.auto_register is false. What is registered already sta
 It registers nothing where the ids that stand in a topic no longer name its schemas, because the registry lost
 them: put them back under their ids first. Where it reaches no broker it cannot tell, and says so.`,
 		Example: "  storestream schema register",
-		Args:    noArgs,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, set, err := env.load()
 			if err != nil {
@@ -164,45 +116,44 @@ func idsInTopics(ctx context.Context, env *environment, cfg *config.Config, set 
 	return nil
 }
 
-// subjectLine is a subject as `schema check -o json` shows it.
-type subjectLine struct {
-	Subject    string   `json:"subject"`
-	ID         int      `json:"id"` // 0: not registered
-	Compatible bool     `json:"compatible"`
-	Messages   []string `json:"messages"`
-}
-
 func schemaCheck(env *environment) *cobra.Command {
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "check",
 		Short: "Ask the registry whether the schemas are compatible; register nothing",
 		Long: `Asks about the key and value subject of every resource: whether our schema is registered there,
 and if not, whether the registry would take it. Exits 1 if one is refused.`,
 		Example: "  storestream schema check",
-		Args:    noArgs,
-	}
-	asJSON := jsonFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, set, err := env.load()
-		if err != nil {
-			return err
-		}
-		var found []registry.Subject
-		err = eachSubject(cmd.Context(), cfg, set, func(ctx context.Context, client *registry.Client, topic string,
-			r *schemas.Resource) error {
-			subjects, err := client.Check(ctx, topic, r)
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, set, err := env.load()
 			if err != nil {
-				return fmt.Errorf("checking the schemas of %s: %w", r.Name, err)
+				return err
 			}
-			found = append(found, subjects...)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		return printSubjects(env, found, *asJSON)
+			t := env.table("SUBJECT", "ID", "STATE")
+			var refused []error
+			err = eachSubject(cmd.Context(), cfg, set, func(ctx context.Context, client *registry.Client, topic string,
+				r *schemas.Resource) error {
+				for _, s := range client.Check(ctx, topic, r, true) {
+					id, what := "-", "not registered; compatible"
+					switch {
+					case registry.AsAWhole(s.Err):
+						return s.Err
+					case s.Err != nil:
+						what = env.paint.As(terminal.Red, "refused")
+						refused = append(refused, s.Err)
+					case s.ID != 0:
+						id, what = fmt.Sprint(s.ID), "registered"
+					}
+					t.Row(s.Name, id, what)
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			return errors.Join(append(refused, t.Print(env.stdout))...)
+		},
 	}
-	return cmd
 }
 
 // eachSubject does f for the topic of each resource.
@@ -220,32 +171,4 @@ func eachSubject(ctx context.Context, cfg *config.Config, set *schemas.Set,
 		}
 	}
 	return nil
-}
-
-func printSubjects(env *environment, subjects []registry.Subject, asJSON bool) error {
-	lines, refused := []subjectLine{}, []string{}
-	t := env.table("SUBJECT", "ID", "STATE")
-	for _, s := range subjects {
-		id, what := "-", "not registered; compatible"
-		switch {
-		case s.ID != 0:
-			id, what = fmt.Sprint(s.ID), "registered"
-		case !s.Compatible:
-			what = env.paint.As(terminal.Red, "refused: ") + strings.Join(s.Messages, "; ")
-			refused = append(refused, s.Name)
-		}
-		lines = append(lines, subjectLine{s.Name, s.ID, s.Compatible, append([]string{}, s.Messages...)})
-		t.Row(s.Name, id, what)
-	}
-	var err error
-	if asJSON {
-		err = env.printJSON(lines)
-	} else {
-		err = t.Print(env.stdout)
-	}
-	if err != nil || len(refused) == 0 {
-		return err
-	}
-	return fmt.Errorf("the registry would refuse %s: change the schema file, or the subject's compatibility",
-		strings.Join(refused, ", "))
 }

@@ -22,9 +22,9 @@ func sweepCommand(env *environment) *cobra.Command {
 	var all, yes, stay bool
 	var confirmed int
 	cmd := &cobra.Command{
-		Use:               "sweep RESOURCE...",
-		ValidArgsFunction: completeResources,
-		Short:             "Compare the whole topic with the service and repair it, by the running instance",
+		Use:       "sweep RESOURCE...",
+		ValidArgs: schemas.Names(),
+		Short:     "Compare the whole topic with the service and repair it, by the running instance",
 		Long: `Asks the running instance to read the service and the topic in full, to look again at what
 differs after its next polls, and to publish every row that the topic lacks or holds wrongly. So it also
 repairs what no poll can see: updates that did not touch updated_at, rows that came too late, and what
@@ -51,7 +51,7 @@ if some of what differs was left as it is.`,
 			if err := checkConfirmed(cmd, confirmed, 1); err != nil {
 				return err
 			}
-			if err := env.mayAsk(cmd, yes, false); err != nil {
+			if err := env.mayAsk(cmd, yes); err != nil {
 				return err
 			}
 			cfg, err := env.config()

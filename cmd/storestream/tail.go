@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,9 +18,9 @@ func tailCommand(env *environment) *cobra.Command {
 	var beginning, follow, mask bool
 	var n int
 	cmd := &cobra.Command{
-		Use:               "tail RESOURCE",
-		ValidArgsFunction: completeResource,
-		Short:             "Print upserts and tombstones as they are published",
+		Use:       "tail RESOURCE",
+		ValidArgs: schemas.Names(),
+		Short:     "Print upserts and tombstones as they are published",
 		Long: `Reads the topic of a resource as a read_committed consumer and prints one record a line, decoded
 through the registry: what is published from now on, until it is interrupted; with -n the last records, by
 their time; with --from-beginning all that the topic holds and what follows, or with -n the first records.
@@ -48,22 +47,32 @@ It shows values as they are in the topic, personal data too; --mask shows "***" 
 		if err != nil {
 			return err
 		}
-		p := &tailPrinter{env: env, resource: args[0], asJSON: *asJSON, mask: mask, left: -1}
+		r := set.Get(args[0])
 		which := producer.TailRange{Beginning: beginning, Follow: follow || n == 0 || beginning}
+		left := -1 // records to print, -1: no end
 		if beginning && n > 0 {
-			p.left = n
+			left = n
 		} else {
 			which.Last = n
 		}
 		return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
-			err := p.tail(cmd.Context(), cluster, set.Get(p.resource), which)
-			if errors.Is(err, kerr.UnknownTopicOrPartition) {
-				return fmt.Errorf("topic %s does not exist: `storestream run` creates it", cluster.Topic(p.resource))
+			for record, err := range producer.Tail(cmd.Context(), cluster, r, which) {
+				if err == nil {
+					err = printRecord(env, r.Name, record, *asJSON, mask)
+				}
+				switch {
+				case cmd.Context().Err() != nil: // interrupting it is how one ends it
+					return nil
+				case errors.Is(err, kerr.UnknownTopicOrPartition):
+					return fmt.Errorf("topic %s does not exist: `storestream run` creates it", cluster.Topic(r.Name))
+				case err != nil:
+					return err
+				}
+				if left--; left == 0 {
+					return nil
+				}
 			}
-			if cmd.Context().Err() != nil { // interrupting it is how one ends it
-				err = nil
-			}
-			return err
+			return nil
 		})
 	}
 	return cmd
@@ -72,44 +81,18 @@ It shows values as they are in the topic, personal data too; --mask shows "***" 
 // mostLast bounds the records that -n keeps in memory, of each partition.
 const mostLast = 10_000
 
-// tailPrinter prints the records of one resource.
-type tailPrinter struct {
-	env      *environment
-	resource string
-	asJSON   bool
-	mask     bool // of personal fields
-	left     int  // records to print, -1: no end
-}
-
-// tail prints the records of which, p.left at most.
-func (p *tailPrinter) tail(ctx context.Context, cluster *producer.Cluster, r *schemas.Resource,
-	which producer.TailRange) error {
-	for record, err := range producer.Tail(ctx, cluster, r, which) {
-		if err == nil {
-			err = p.print(record)
-		}
-		if err != nil {
-			return err
-		}
-		if p.left--; p.left == 0 {
-			return nil
-		}
-	}
-	return nil
-}
-
-// print prints one record. If it cannot be decoded, print names it on stderr instead.
-func (p *tailPrinter) print(record producer.RowRecord) error {
+// printRecord prints one record. If it cannot be decoded, printRecord names it on stderr instead.
+func printRecord(env *environment, resource string, record producer.RowRecord, asJSON, mask bool) error {
 	if record.Err != nil {
-		_, _ = fmt.Fprintf(p.env.stderr, "storestream: %s, partition %d, offset %d: %v\n",
-			p.resource, record.Partition, record.Offset, record.Err)
+		_, _ = fmt.Fprintf(env.stderr, "storestream: %s, partition %d, offset %d: %v\n",
+			resource, record.Partition, record.Offset, record.Err)
 		return nil //nolint:nilerr // it is said, and the tail goes on
 	}
-	line := recordText(p.env.paint, p.resource, record, p.mask)
-	if p.asJSON {
-		line = recordJSON(p.resource, record, p.mask)
+	line := recordText(env.paint, resource, record, mask)
+	if asJSON {
+		line = recordJSON(resource, record, mask)
 	}
-	_, err := p.env.rows.Write(append(line, '\n'))
+	_, err := env.rows.Write(append(line, '\n'))
 	return err
 }
 

@@ -15,13 +15,14 @@ import (
 	"github.com/storestream/storestream/internal/reconcile"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
 )
 
 func verifyCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               "verify [RESOURCE...]",
-		ValidArgsFunction: completeResources,
-		Short:             "Compare topics with the service row by row, and say whether they are equal",
+		Use:       "verify [RESOURCE...]",
+		ValidArgs: schemas.Names(),
+		Short:     "Compare topics with the service row by row, and say whether they are equal",
 		Long: `Reads the topic and the service in full, all enabled resources or those that are named, and
 compares row by row. What differs is looked at again, up to two times, each time after the running
 instance has polled; so rows under way do not count. Where that instance defers rows, it publishes them

@@ -10,7 +10,7 @@ import (
 
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/cmd/storestream/internal/overview"
-	"github.com/storestream/storestream/cmd/storestream/internal/preflight"
+	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
@@ -18,7 +18,7 @@ import (
 )
 
 func watermarkCommand(env *environment) *cobra.Command {
-	return group(env, &cobra.Command{Use: "watermark", Short: "Is everything up to date, and replays",
+	return group(&cobra.Command{Use: "watermark", Short: "Is everything up to date, and replays",
 		Example: "  storestream watermark list"}, watermarkList(env), watermarkReset(env))
 }
 
@@ -40,7 +40,7 @@ instance that is refused a takeover may not write why. Exit status: 0 all is up 
 not.`,
 		Example: "  storestream watermark list\n" +
 			"  storestream watermark list -o json | jq '.[] | select(.lag_seconds > 60)'",
-		Args: noArgs,
+		Args: cobra.NoArgs,
 	}
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -48,17 +48,12 @@ not.`,
 		if err != nil {
 			return err
 		}
-		c := preflight.Config{Settings: cfg, Schemas: set}
-		if c.Registry, err = connect.Registry(cfg); err != nil {
-			return err
-		}
 		return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
 			resources, err := overview.Read(cmd.Context(), cfg, cluster)
 			if err != nil {
 				return err
 			}
-			c.Cluster = cluster
-			addRefusals(cmd.Context(), c, resources)
+			addRefusals(cmd.Context(), cfg, set, cluster, resources)
 			if *asJSON {
 				err = env.printJSON(resources)
 			} else {
@@ -70,29 +65,20 @@ not.`,
 	return cmd
 }
 
-// addRefusals adds the reason why a takeover is refused, as far as `check` can tell, to resources that maybe
-// have no working owner. Their owner cannot write the reason into the watermark, because an instance that may
-// not take over may not write.
-func addRefusals(ctx context.Context, c preflight.Config, resources []health.Resource) {
-	ofOne, unattended := map[string]bool{}, []*health.Resource{}
-	for i := range resources {
-		r := &resources[i]
-		ofOne[c.Cluster.Topic(r.Name)] = true
-		if r.Unattended(c.Settings.Kafka.Group) {
-			unattended = append(unattended, r)
-		}
-	}
-	if len(unattended) == 0 {
-		return
-	}
+// addRefusals adds the reason why a takeover would be refused to resources that maybe have no working owner.
+// Their owner cannot write the reason into the watermark, because an instance that may not take over may not
+// write.
+func addRefusals(ctx context.Context, cfg *config.Config, set *schemas.Set, cluster *producer.Cluster,
+	resources []health.Resource) {
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 	defer cancel()
-	for f := range preflight.Try(ctx, c, "kafka", "registry") {
-		for _, r := range unattended {
-			if f.Level != preflight.Failure || ofOne[f.About] && f.About != c.Cluster.Topic(r.Name) {
-				continue
-			}
-			r.Refuse(arrow(strings.TrimSpace(f.Part+" "+f.About)+": "+f.Found, f.Do))
+	for i := range resources {
+		r := &resources[i]
+		if !r.Unattended(cfg.Kafka.Group) {
+			continue
+		}
+		if _, err := producer.Rehearse(ctx, cluster, set.Get(r.Name)); err != nil {
+			r.Refuse(strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
 	}
 }

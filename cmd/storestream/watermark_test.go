@@ -31,9 +31,8 @@ func TestWatermarkListShowsWhatIsPublishedAndWhatIsAskedFor(t *testing.T) {
 		func(w *watermark.Watermark) {
 			w.Settled, w.AsOf = settled, asOf
 		})
-	s.answer("no\n", "watermark", "reset", "orders", "--to", "0001-01-01").expect(t, exitFailed, " 739939d9h ")
 	s.answer("yes\n", "watermark", "reset", "orders", "--to", "2026-11-19").expect(t, exitDone,
-		"Publish these again? [y/N]", "2026-11-20T09:28:00Z", "1d9h",
+		"Publish these again? [y/N]", "2026-11-20T09:28:00Z",
 		"orders: asked for a replay from 2026-11-19T00:00:00.000000Z")
 
 	s.do("watermark", "list").expect(t, exitLate, "2026-11-20T09:28:00Z", "1h0m",
@@ -145,8 +144,8 @@ func TestWatermarkListSaysWhatNobodyCanTakeAResourceOverFor(t *testing.T) {
 
 	// The registry has lost its schemas: it is another one, where nothing is registered.
 	lost := "\n  orders: " + behind + refused +
-		"registry store.orders: the schema id of its keys is "
-	const remedy = " -> point registry.url at the registry that the topic was written with"
+		"topic store.orders: the schema id of its keys is "
+	const remedy = ": point registry.url at the registry that the topic was written with"
 	anew := "registry.url=" + servers.RegistryForTest(t).URL
 	c = s.do("watermark", "list", "--set", anew).expect(t, exitLate, lost, remedy,
 		"\n  users: the last complete pass began 2h0m ago\n")
@@ -169,13 +168,13 @@ func TestWatermarkListSaysWhatNobodyCanTakeAResourceOverFor(t *testing.T) {
 		if _, err := kadm.NewClient(cl).AlterTopicConfigs(t.Context(), spoil, topic); err != nil {
 			t.Fatal(err)
 		}
-		found := "kafka " + topic + ": cleanup.policy is delete, expected compact -> kafka-configs.sh "
+		found := "topic " + topic + ": cleanup.policy is delete, expected compact: kafka-configs.sh "
 		for _, said := range says {
 			s.do("watermark", "list").expect(t, exitLate, said, found)
 		}
 	}
 	s.do("watermark", "list", "-o", "json").expect(t, exitLate,
-		`"why": "`+behind+refused+`kafka store.watermarks: cleanup.policy is delete`)
+		`"why": "`+behind+refused+`topic store.watermarks: cleanup.policy is delete`)
 }
 
 func TestWatermarkListNamesARecordThatIsNoWatermarkAndShowsTheOthers(t *testing.T) {
@@ -229,33 +228,13 @@ func TestWatermarkListShowsTheLastSweepAndWhatCannotBePublished(t *testing.T) {
 	}
 }
 
-func TestAResetShowsHowMuchItRepeatsAndWritesItsRequestsAsJSON(t *testing.T) {
+func TestAResetShowsHowMuchItRepeats(t *testing.T) {
 	s := newScene(t)
 	rows := []schemas.Record{s.Order(1, "Shipped"), s.Order(2, "Complete"), s.Order(3, "Complete")}
-	s.Publish("orders", rows, nil, func(w *watermark.Watermark) {
-		w.Settled = stage.Instant(t,
-			"2026-11-20T09:31:00Z")
-	})
-	s.do("watermark", "reset", "orders", "--to", "2026-11-20T09:00:00Z", "--yes").expect(t, exitDone,
-		"ROWS SINCE", "31m0s", "  3  none")
-	s.do("watermark", "reset", "orders", "--to", "2026-11-20", "-o", "json").expect(t, exitUsage, "add --yes")
-
-	c := s.do("watermark", "reset", "orders", "users", "--to", "2026-11-20", "--yes", "-o", "json").expect(t,
-		exitDone)
-	var plan []replay
-	if err := json.Unmarshal([]byte(c.stdout.String()), &plan); err != nil {
-		t.Fatalf("%v:\n%s", err, c.stdout)
-	}
-	if len(plan) != 2 || plan[0].Request != 1 || plan[1].Request != 2 || plan[0].Records == nil ||
-		*plan[0].Records < 3 || *plan[0].Rows != 3 || plan[1].Records != nil || plan[1].Settled != nil {
-		t.Errorf("%+v:\n%s", plan, c.stdout)
-	}
-	late := s.do("watermark", "reset", "orders", "--to", "2026-11-20T09:30:01Z", "--yes", "-o", "json").expect(t,
-		exitDone)
-	if err := json.Unmarshal([]byte(late.stdout.String()), &plan); err != nil ||
-		*plan[0].Rows != 0 {
-		t.Errorf("%v: no row is as new as that:\n%s", err, late.stdout)
-	}
+	settled := stage.Instant(t, "2026-11-20T09:31:00Z")
+	s.Publish("orders", rows, nil, func(w *watermark.Watermark) { w.Settled = settled })
+	s.do("watermark", "reset", "orders", "users", "--to", "2026-11-20T09:00:00Z", "--yes").expect(t, exitDone,
+		"ROWS, AT MOST", "orders    2026-11-20T09:31:00Z", "users     -                                 0  none")
 }
 
 func TestAResetWaitsUntilItsReplayIsOverAndSaysHowManyRowsItPublished(t *testing.T) {

@@ -79,7 +79,7 @@ var Reasons = []Reason{
 	{Code: "no_api_key", State: Blocked, Says: "no API key could be fetched",
 		Remedy: "ask the service's owner"},
 	{Code: "redirect", State: Blocked, Says: "it redirects to",
-		Means: "no redirect is followed, because the API key would go with the request",
+		Means: "a redirect to another address is not followed, because the API key would go with the request",
 		Remedy: "if the service lives there now, set store.base_url and restart; otherwise ask what stands " +
 			"before the service"},
 	{Code: "answers_unusable", State: Blocked, Says: "the service's answers cannot be used",

@@ -40,7 +40,7 @@ func TestWhetherEverythingIsUpToDateCanBeFoundOut(t *testing.T) {
 			t.Errorf("%+v, and the service has %d", state, s.fake.Count(state.Resource))
 		}
 	}
-	s.expect(0, []string{"has order_items, orders, products, shipments, users", "key and value are registered",
+	s.expect(0, []string{"has order_items, orders, products, shipments, users", "can be taken over",
 		"Nothing fails"}, "check")
 	p.kill()
 	s.eventuallySays("no instance polls it", "watermark", "list") // once the group has noticed
@@ -144,7 +144,7 @@ func TestAStoppedDatabaseIsToldEverywhereAndComesBackByItself(t *testing.T) {
 		t.Errorf("the log does not warn of %s", failing)
 	}
 	s.expect(1, []string{
-		"FAIL  database", "start the database or its pooler; `run` waits for it", "ok    service products",
+		"FAIL  database", "is PostgreSQL up?", "ok    service products",
 	}, "check")
 	s.eventuallySays(failing+": failing for ", "watermark", "list")
 	s.expect(4, []string{"NOT up to date"}, "watermark", "list")

@@ -185,7 +185,7 @@ func TestResetsOfAllResourcesTwiceAndWhileOneRunsSendEveryRowAgain(t *testing.T)
 func TestAResetToTheFutureIsRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t, setup{noPostgres: true, fake: smallShop(61)})
-	s.expect(2, []string{"future"}, "watermark", "reset", "--all", "--yes", "--to",
+	s.expect(2, []string{"a time that is over"}, "watermark", "reset", "--all", "--yes", "--to",
 		time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
 	s.expect(2, []string{"wibble"}, "watermark", "reset", "wibble", "--yes", "--to", "2026-01-01")
 	s.expect(2, []string{"tomorrow"}, "watermark", "reset", "orders", "--yes", "--to", "tomorrow")

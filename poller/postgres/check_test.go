@@ -2,11 +2,9 @@ package postgres_test
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/poller"
@@ -24,27 +22,12 @@ func examiner(t *testing.T, dsn string) *postgres.DB {
 	return db
 }
 
-func examine(t *testing.T, dsn string) postgres.Server {
-	t.Helper()
-	found, err := postgres.CheckServer(t.Context(), examiner(t, dsn))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
-}
-
 func TestTheServerIsDescribed(t *testing.T) {
 	s := openShop(t, ordersTable)
-	s.exec("ALTER ROLE " + role + " IN DATABASE " + s.name + " SET statement_timeout = '90s'")
-	found := examine(t, server.DSN(role, password, s.name))
-	if found.StatementTimeout != 90*time.Second || found.Superuser || found.Standby || found.Version == "" {
-		t.Errorf("%+v", found)
-	}
-	if found.Role != role || found.Database != s.name {
-		t.Errorf("found role %s of database %s", found.Role, found.Database)
-	}
-	if found.Ahead.Abs() > 5*time.Second {
-		t.Errorf("the same machine's clock is %s ahead", found.Ahead)
+	found, err := postgres.CheckServer(t.Context(), examiner(t, server.DSN(role, password, s.name)))
+	if err != nil || found.Version == "" || found.Where == "" || found.Role != role ||
+		found.Certificates != nil {
+		t.Errorf("%+v, %v", found, err)
 	}
 }
 
@@ -78,35 +61,21 @@ func TestATablesIndexIsFoundOnlyWhereReadsCanGoByIt(t *testing.T) {
 			if test.index || strings.Contains(name, "view") {
 				want = ""
 			}
-			if found.Index != test.index || found.CreateIndex != want {
-				t.Errorf("index %v, %q", found.Index, found.CreateIndex)
+			if view := strings.Contains(name, "view"); view != (found.NoFloor == "it is a view") {
+				t.Errorf("no floor: %q", found.NoFloor)
+			}
+			if found.CreateIndex != want {
+				t.Errorf("%q, expected %q", found.CreateIndex, want)
 			}
 			if want == "" {
 				return
 			}
 			s.exec(found.CreateIndex) // it is good for what it says
 			found, err = postgres.CheckTable(t.Context(), db, orders)
-			if err != nil || !found.Index {
+			if err != nil || found.CreateIndex != "" {
 				t.Errorf("after %s: %+v, %v", want, found, err)
 			}
 		})
-	}
-}
-
-func TestWhatAPollLooksThroughIsSaid(t *testing.T) {
-	s := openShop(t, ordersTable)
-	s.exec(fmt.Sprintf(manyOrders, 300))
-	s.exec("UPDATE orders SET updated_at = now() WHERE id <= 70")
-	db := examiner(t, pooler.DSN(role, password, s.name))
-	found, err := postgres.CheckOverlap(t.Context(), db, orders, time.Minute)
-	if err != nil || found.Rows != 70 || found.Took <= 0 || found.NoFloor != "" {
-		t.Errorf("%+v, %v", found, err)
-	}
-	s.exec("ALTER TABLE orders RENAME TO base; CREATE VIEW orders AS SELECT * FROM base")
-	s.exec("GRANT SELECT ON orders TO " + role)
-	found, err = postgres.CheckOverlap(t.Context(), db, orders, time.Minute)
-	if err != nil || found.Rows != 70 || found.NoFloor != "it is a view" {
-		t.Errorf("a view: %+v, %v", found, err)
 	}
 }
 
@@ -140,8 +109,6 @@ func TestWhatOnlyAPersonCanFixBlocksWithItsRemedy(t *testing.T) {
 		"a column too small": {"ALTER TABLE orders ALTER COLUMN user_id TYPE boolean USING true",
 			"column user_id is bool"},
 		"no updated_at": {"ALTER TABLE orders DROP COLUMN updated_at", "column updated_at is missing"},
-		"a row that breaks the contract": {"INSERT INTO orders VALUES (1, 1, 'x', 'NaN', now(), now())",
-			`breaks the contract in "total_amount"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openShop(t, ordersTable)

@@ -1,18 +1,15 @@
 package postgres
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/storestream/storestream/internal/dsn"
@@ -51,7 +48,7 @@ func open(c Config) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := bounded(parsed)
+	config, err := parsed.Config()
 	if err != nil {
 		return nil, err
 	}
@@ -69,6 +66,11 @@ func open(c Config) (*DB, error) {
 	config.PingTimeout = 5 * time.Second // for the check of an idle connection before it is used
 
 	cc := config.ConnConfig
+	// The time of connecting is limited, and the bytes that the server may send, from its first message on.
+	cc.ConnectTimeout = cmp.Or(cc.ConnectTimeout, connectTimeout)
+	cc.MaxProtocolMessageBodyLen = maxMessage
+	cc.BuildFrontend = boundServer
+	cc.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {} // pgx would keep them
 	// Nothing may live longer than a transaction: the next one may run on another connection of the pooler.
 	cc.DefaultQueryExecMode = pgx.QueryExecModeExec
 	cc.StatementCacheCapacity, cc.DescriptionCacheCapacity = 0, 0
@@ -89,39 +91,6 @@ func open(c Config) (*DB, error) {
 func (db *DB) address() string {
 	cc := db.login.Get()
 	return net.JoinHostPort(cc.Host, strconv.Itoa(int(cc.Port)))
-}
-
-// bounded returns the settings of every connection to PostgreSQL: the DSN's, with limits on the time of
-// connecting and on the bytes that the server may send, from its first message on.
-func bounded(d dsn.DSN) (*pgxpool.Config, error) {
-	config, err := d.Config()
-	if err != nil {
-		return nil, err
-	}
-	cc := config.ConnConfig
-	cc.MaxProtocolMessageBodyLen = maxMessage
-	cc.BuildFrontend = boundServer
-	cc.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {} // pgx would keep them
-	if cc.ConnectTimeout <= 0 {
-		cc.ConnectTimeout = connectTimeout
-	}
-	return config, nil
-}
-
-// Connect makes one connection, for a caller that checks its security. It copies the bytes that the server
-// sends to heard.
-func Connect(ctx context.Context, d dsn.DSN, heard *bytes.Buffer) (*pgconn.PgConn, *pgconn.Config, error) {
-	config, err := bounded(d)
-	if err != nil {
-		return nil, nil, err
-	}
-	c := &config.ConnConfig.Config
-	c.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
-		heard.Reset() // it may have bytes of another host
-		return boundServer(io.TeeReader(r, heard), w)
-	}
-	conn, err := pgconn.ConnectConfig(ctx, c)
-	return conn, c, err
 }
 
 // Close waits for the running reads and closes the connections.

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// maxBatchRows is how many rows a batch collects before it is handed on.
+	// maxBatchRows is the default of SourceConfig.MaxRows.
 	maxBatchRows = 10_000
 	// maxBatchBytes is the same in bytes of encoded rows. Ordinary ones take a quarter of it.
 	maxBatchBytes = 4 << 20
@@ -111,7 +111,7 @@ func (rd *read) pages(ctx context.Context, w window, m *paging.Machine) (o pagin
 		}
 		a.Doubt = cmp.Or(a.Doubt, rd.early(w, m.Motion(), p.Date))
 		m.Answer(a)
-		if len(rd.batch.Rows)+len(rd.batch.Rejects) >= maxBatchRows || rd.bytes >= maxBatchBytes {
+		if len(rd.batch.Rows)+len(rd.batch.Rejects) >= s.cfg.MaxRows || rd.bytes >= maxBatchBytes {
 			if err := rd.flush(ctx, nil); err != nil {
 				return o, err
 			}

@@ -26,7 +26,10 @@ type SourceConfig struct {
 	// Overlap is how long after its updated_at a row may become readable.
 	Overlap time.Duration
 	// Start bounds every read from below. schemas.MinInstant means from the earliest row.
-	Start   schemas.Instant
+	Start schemas.Instant
+	// MaxRows is how many rows make a batch full: the page that reaches it is the batch's last. Zero means
+	// 10,000.
+	MaxRows int
 	Metrics *metrics.Resource
 	Log     *zap.Logger // names the resource. Nil logs nothing
 	// Doing, if set, gets the activity of a read, for people ("closing 2026-11-20"), and "" when it ends.
@@ -59,7 +62,7 @@ type Source struct {
 
 // NewSource returns a source of one resource.
 func NewSource(cfg SourceConfig) *Source {
-	cfg.Log = cmp.Or(cfg.Log, zap.NewNop())
+	cfg.Log, cfg.MaxRows = cmp.Or(cfg.Log, zap.NewNop()), cmp.Or(cfg.MaxRows, maxBatchRows)
 	if cfg.Doing == nil {
 		cfg.Doing = func(string) {}
 	}

@@ -117,13 +117,10 @@ func (c *Client) Ensure(
 }
 
 func (c *Client) ensure(ctx context.Context, subject, text string, isKey, auto bool) (int, error) {
-	id, code, err := c.lookUp(ctx, subject, text)
-	switch {
-	case isKey && code == sr.ErrSchemaNotFound.Code:
-		return 0, c.fault(KeyChanged, subject)
+	id, _, err := c.find(ctx, subject, text, isKey, auto)
 	// Small registries take and give schemas but cannot look them up. Registering shows whether it is one at
 	// all.
-	case err == nil || !auto || !HasFault(err, NotRegistered, NotARegistry):
+	if id != 0 || err != nil && !(auto && HasFault(err, NotRegistered, NotARegistry)) {
 		return id, err
 	}
 	id, err = c.client.RegisterSchema(ctx, subject, sr.Schema{Schema: text, Type: sr.TypeAvro}, -1, -1)
@@ -151,6 +148,19 @@ func (c *Client) checked(subject string, id int, err error) (int, error) {
 		return 0, c.fault(NotARegistry, subject)
 	}
 	return id, nil
+}
+
+// find returns the id of a schema under subject. If it is 0 without an error, the schema may be registered.
+// code is the registry's own code of a look-up that found no schema.
+func (c *Client) find(ctx context.Context, subject, text string, isKey, auto bool) (id, code int, err error) {
+	id, code, err = c.lookUp(ctx, subject, text)
+	switch {
+	case isKey && code == sr.ErrSchemaNotFound.Code:
+		err = c.fault(KeyChanged, subject)
+	case auto && (code == sr.ErrSchemaNotFound.Code || code == sr.ErrSubjectNotFound.Code):
+		err = nil
+	}
+	return id, code, err
 }
 
 // Schema returns the text of the schema with that id. The error is an *Error.
@@ -206,61 +216,57 @@ type Subject struct {
 	Name string
 	// ID is the id under which our schema is registered there, 0 if it is not.
 	ID int
-	// Compatible is set if it is registered, or if the registry would take it.
-	Compatible bool
-	// Messages are the registry's reasons why it would not.
-	Messages []string
+	// Err is the *Error with which Ensure would end.
+	Err error
 }
 
-// Check asks about a topic's two subjects, key first, and registers nothing. The error is an *Error.
-func (c *Client) Check(ctx context.Context, topic string, r *schemas.Resource) ([]Subject, error) {
-	key, err := c.check(ctx, topic+"-key", r.KeySchema(), true)
-	if err != nil {
-		return nil, err
-	}
-	value, err := c.check(ctx, topic+"-value", r.ValueSchema(), false)
-	if err != nil {
-		return nil, err
-	}
-	return []Subject{key, value}, nil
+// WouldEnsure is Ensure without registering. An id of zero means that Ensure would register the schema.
+func (c *Client) WouldEnsure(ctx context.Context, topic string, r *schemas.Resource, auto bool) (
+	keyID, valueID int, err error) {
+	both := c.Check(ctx, topic, r, auto)
+	return both[0].ID, both[1].ID, cmp.Or(both[0].Err, both[1].Err)
 }
 
-func (c *Client) check(ctx context.Context, subject, text string, isKey bool) (Subject, error) {
-	s := Subject{Name: subject}
-	id, code, err := c.lookUp(ctx, subject, text)
-	switch {
-	case err == nil || code == sr.ErrSubjectNotFound.Code:
-		s.ID, s.Compatible = id, true
-		return s, nil
-	case code != sr.ErrSchemaNotFound.Code:
-		return s, err
-	case isKey:
-		s.Messages = []string{advice[KeyChanged]}
-		return s, nil
+// Check asks about a topic's two subjects, key first, what Ensure would do. It registers nothing.
+func (c *Client) Check(ctx context.Context, topic string, r *schemas.Resource, auto bool) [2]Subject {
+	return [2]Subject{c.check(ctx, topic+"-key", r.KeySchema(), true, auto),
+		c.check(ctx, topic+"-value", r.ValueSchema(), false, auto)}
+}
+
+func (c *Client) check(ctx context.Context, subject, text string, isKey, auto bool) Subject {
+	id, code, err := c.find(ctx, subject, text, isKey, auto)
+	if id == 0 && err == nil {
+		err = c.wouldTake(ctx, subject, text, code)
+	}
+	return Subject{Name: subject, ID: id, Err: err}
+}
+
+// wouldTake returns the error with which the registry would refuse a new schema under subject, as far as it
+// tells. code is find's. A registry without modes takes schemas.
+func (c *Client) wouldTake(ctx context.Context, subject, text string, code int) error {
+	mode := c.client.Mode(ctx)[0]
+	if mode.Err != nil {
+		if err := c.diagnose("its mode", mode.Err); !HasFault(err, NotRegistered, NotARegistry) {
+			return err
+		}
+	} else if mode.Mode == sr.ModeReadOnly {
+		return &Error{Fault: Refused, Subject: subject, URL: c.url, Err: errors.New("its mode is READONLY")}
+	}
+	if code != sr.ErrSchemaNotFound.Code { // no other schema to be compatible with
+		return nil
 	}
 	const latest = -1
 	verbose := sr.WithParams(ctx, sr.Verbose)
 	schema := sr.Schema{Schema: text, Type: sr.TypeAvro}
 	result, err := c.client.CheckCompatibility(verbose, subject, latest, schema)
-	if err != nil {
-		return s, c.diagnose(subject, err)
+	switch {
+	case err != nil:
+		return c.diagnose(subject, err)
+	case !result.Is:
+		return &Error{Fault: Refused, Subject: subject, URL: c.url,
+			Err: errors.New(strings.Join(result.Messages, "; "))}
 	}
-	s.Compatible, s.Messages = result.Is, result.Messages
-	return s, nil
-}
-
-// ReadOnly asks whether the registry refuses new schemas now. A registry without modes takes them. The error
-// is an *Error.
-func (c *Client) ReadOnly(ctx context.Context) (bool, error) {
-	result := c.client.Mode(ctx)[0]
-	if result.Err == nil {
-		return result.Mode == sr.ModeReadOnly, nil
-	}
-	err := c.diagnose("its mode", result.Err)
-	if HasFault(err, NotRegistered, NotARegistry) { // it does not know the request
-		return false, nil
-	}
-	return false, err
+	return nil
 }
 
 // fault returns an error that has no other cause than its kind.

@@ -71,6 +71,9 @@ func (e *Error) Unwrap() error { return e.Err }
 // Retryable returns whether err may go away by waiting: the registry is down, overloaded or between leaders.
 func Retryable(err error) bool { return HasFault(err, Unreachable) }
 
+// AsAWhole returns whether err is about the registry as a whole, and not about one subject.
+func AsAWhole(err error) bool { return HasFault(err, Unreachable, Unauthorized, NotARegistry, Moved) }
+
 // HasFault returns whether err is an *Error of one of these kinds.
 func HasFault(err error, kinds ...Fault) bool {
 	e, ok := errors.AsType[*Error](err)

@@ -31,7 +31,7 @@ type Config struct {
 	// RequestTimeout bounds one attempt, its body included. Zero means 30 s.
 	RequestTimeout time.Duration
 	// Attempts is how often a request that fails or is refused for its rate is tried; 0: often enough to
-	// outlast what passes by itself. `check` sets 1, because a person waits for its answer.
+	// outlast what passes by itself. `check` sets 2, because a person waits for its answer.
 	Attempts int
 	// Now is our clock. Nil means time.Now. Waits use the real one.
 	Now func() time.Time
@@ -95,7 +95,7 @@ func New(cfg Config) (*Client, error) {
 		maxTries: cmp.Or(cfg.Attempts, maxTries),
 		log:      cfg.Log,
 		// The timeout is the call's own: a body that waits for its turn does not run into it.
-		http:  &http.Client{Transport: cfg.HTTP.Transport, CheckRedirect: cfg.HTTP.CheckRedirect},
+		http:  &http.Client{Transport: cfg.HTTP.Transport, CheckRedirect: stayHere},
 		limit: newLimiter(cfg.MaxRequestsPerSecond),
 		clock: newClock(cfg.Now, cfg.Log),
 		large: make(chan struct{}, largeBodies),

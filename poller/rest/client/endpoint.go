@@ -3,9 +3,6 @@ package client
 import (
 	"context"
 	"net/http"
-
-	"github.com/storestream/storestream/poller"
-	"github.com/storestream/storestream/schemas"
 )
 
 // Endpoint asks one data endpoint for pages. It reuses its memory from one answer to the next, so each
@@ -51,41 +48,4 @@ func (e *Endpoint) Release() {
 		e.rows = nil
 	}
 	clear(e.rows) // they would keep the text
-}
-
-// Trial is the result of Try.
-type Trial struct {
-	// Row is false if the service has no rows. Reject is why the row cannot be published, nil if it can.
-	Row    bool
-	Reject *schemas.Reject
-	// Unknown are fields that the row has and the schema has not.
-	Unknown []string
-	// Missing are the fields of the schema that the row does not have. It is empty if the row is rejected.
-	Missing []string
-}
-
-// Try asks for one row of r, as polling does. That shows whether the address, the key, the endpoint and the
-// shape of the answer are right. Its error is a
-// *RequestError, or a *poller.BlockedError for a fault that only a person can mend.
-func (c *Client) Try(ctx context.Context, r *schemas.Resource) (Trial, error) {
-	tomorrow := c.clock.Now().AddDate(0, 0, 1).UTC().Format("2006-01-02") // by any clock of the service
-	endpoint := c.Endpoint(r.Path, uncounted)
-	defer endpoint.Release()
-	page, err := endpoint.Page(ctx, "updated_to="+tomorrow+"&page=0&page_size=1")
-	if refused := Refusal(err); refused != nil {
-		err = &poller.BlockedError{What: "the service refuses a request", Err: refused}
-	}
-	if err != nil || len(page.Rows) == 0 {
-		return Trial{}, err
-	}
-	parser := schemas.NewRowParser(r)
-	_, reject := parser.Parse(page.Rows[0])
-	trial := Trial{Row: true, Reject: reject, Unknown: parser.Unknown()}
-	_, missing := parser.Missing(nil)
-	for i, n := range missing {
-		if n > 0 {
-			trial.Missing = append(trial.Missing, r.Fields[i].Name)
-		}
-	}
-	return trial, nil
 }

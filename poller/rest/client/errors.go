@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/storestream/storestream/internal/httpclient"
 	"github.com/storestream/storestream/poller"
 )
 
@@ -96,4 +97,17 @@ func reason(err error) error {
 		return u.Err
 	}
 	return err
+}
+
+// maxRedirects limits the redirects that one request follows.
+const maxRedirects = 3
+
+// stayHere follows a redirect within the service's own address: frameworks send requests on to the path with
+// a slash at its end, or without. It follows none elsewhere, because the key would go with the request.
+func stayHere(req *http.Request, via []*http.Request) error {
+	to, own := req.URL, via[0].URL
+	if to.Scheme == own.Scheme && to.Host == own.Host && len(via) <= maxRedirects {
+		return nil
+	}
+	return &httpclient.RedirectError{To: to.Scheme + "://" + to.Host}
 }

@@ -28,8 +28,8 @@ func trusting(t *testing.T, a *servers.Authority, timeout time.Duration) *http.C
 	return httpclient.New(files, timeout)
 }
 
-// A redirect is not followed, not even to the service itself: whatever a request holds goes nowhere else, nor
-// in clear if it went encrypted.
+// A redirect is followed within the service's own address alone: whatever a request holds goes nowhere else,
+// nor in clear if it went encrypted.
 func TestARedirectTakesTheKeyNowhereElse(t *testing.T) {
 	const key = "planted-key"
 	var status int
@@ -61,7 +61,6 @@ func TestARedirectTakesTheKeyNowhereElse(t *testing.T) {
 	hostOf := func(url string) string { return url[strings.Index(url, "//"):] }
 
 	for name, test := range map[string]struct{ from, to string }{
-		"another path":                   {plain, "/end"},
 		"https on the same host":         {plain, secure + "/end"},
 		"another port":                   {plain, other + "/end"},
 		"another port, without a scheme": {plain, hostOf(other) + "/end"},
@@ -92,5 +91,26 @@ func TestARedirectTakesTheKeyNowhereElse(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestARedirectWithinTheServiceIsFollowed(t *testing.T) {
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path, slash := strings.CutSuffix(r.URL.Path, "/"); !slash {
+			http.Redirect(w, r, path+"/?"+r.URL.RawQuery, http.StatusTemporaryRedirect)
+			return
+		}
+		fmt.Fprintf(w, `{"data":[],"meta":{"has_more":%t}}`, r.Header.Get("Authorization") == "Bearer planted-key" &&
+			r.URL.RawQuery == "page=0")
+	}))
+	defer service.Close()
+	c, err := New(Config{BaseURL: service.URL, APIKey: rotation.Literal("planted-key"), Attempts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	page, err := c.Endpoint("/store-orders", uncounted).Page(t.Context(), "page=0")
+	if err != nil || !page.More {
+		t.Errorf("%+v, %v", page, err)
 	}
 }

@@ -51,11 +51,9 @@ func Kafka(cfg *config.Config, instance string, log *zap.Logger, counts *metrics
 		}
 	}
 	if k.SASL.Mechanism == config.OAuthBearer {
-		files, err := secured(cfg, k.SASL.TokenTLS.Files("kafka.sasl.token_tls"))
-		if err != nil {
+		if tokens, err = Tokens(cfg); err != nil {
 			return nil, err
 		}
-		tokens = httpclient.New(files, producer.TokenTimeout)
 	}
 	return producer.Open(producer.Config{
 		Brokers: k.Brokers, TopicPrefix: k.TopicPrefix, Partitions: k.Partitions,
@@ -72,14 +70,19 @@ func Kafka(cfg *config.Config, instance string, log *zap.Logger, counts *metrics
 	})
 }
 
+// Tokens is the client that asks kafka.sasl.token_url for tokens.
+func Tokens(cfg *config.Config) (*http.Client, error) {
+	return httpClient(cfg, cfg.Kafka.SASL.TokenTLS.Files("kafka.sasl.token_tls"), producer.TokenTimeout)
+}
+
 // Registry is the schema registry of a configuration.
 func Registry(cfg *config.Config) (*registry.Client, error) {
 	r := cfg.Registry
-	tls, err := secured(cfg, r.TLS.Files("registry.tls"))
+	client, err := httpClient(cfg, r.TLS.Files("registry.tls"), registry.RequestTimeout)
 	if err != nil {
 		return nil, err
 	}
-	how := registry.Config{URL: r.URL, Username: r.Username, HTTP: httpclient.New(tls, registry.RequestTimeout)}
+	how := registry.Config{URL: r.URL, Username: r.Username, HTTP: client}
 	if r.Password.IsSet() {
 		how.Password = r.Password.Get
 	}
@@ -98,16 +101,29 @@ func secured(cfg *config.Config, files tlsfile.Files) (*tlsfile.Client, error) {
 	return client, nil
 }
 
+func httpClient(cfg *config.Config, files tlsfile.Files, timeout time.Duration) (*http.Client, error) {
+	tls, err := secured(cfg, files)
+	if err != nil {
+		return nil, err
+	}
+	return httpclient.New(tls, timeout), nil
+}
+
 // Service returns the settings of a client for a configuration's REST service.
 func Service(cfg *config.Config) (client.Config, error) {
 	store := cfg.Store
-	tls, err := secured(cfg, store.TLS.Files("store.tls"))
+	sender, err := httpClient(cfg, store.TLS.Files("store.tls"), store.RequestTimeout)
 	if err != nil {
 		return client.Config{}, err
 	}
 	return client.Config{BaseURL: store.BaseURL, APIKey: store.APIKey, Hidden: cfg.Hidden(),
 		MaxRequestsPerSecond: store.MaxRequestsPerSecond, RequestTimeout: store.RequestTimeout,
-		HTTP: httpclient.New(tls, store.RequestTimeout)}, nil
+		HTTP: sender}, nil
+}
+
+// Soon, given to OpenSources, is for a person who waits: a request that fails is sent once again.
+func Soon(c *client.Config) {
+	c.Attempts, c.RequestTimeout = 2, min(c.RequestTimeout, BrokerPatience)
 }
 
 // Sources makes the sources of rows that a configuration names. All of them share one REST client, with its
@@ -127,11 +143,14 @@ func NewDialect(cfg *config.Config, log *zap.Logger) *dialect.Dialect {
 	return dialect.New(set, log)
 }
 
-// OpenSources prepares the clients. Close ends them.
-func OpenSources(cfg *config.Config, log *zap.Logger) (*Sources, error) {
+// OpenSources prepares the clients. change changes the settings of the service's. Close ends the clients.
+func OpenSources(cfg *config.Config, log *zap.Logger, change ...func(*client.Config)) (*Sources, error) {
 	how, err := Service(cfg)
 	if err != nil {
 		return nil, err
+	}
+	for _, change := range change {
+		change(&how)
 	}
 	how.Log = log.With(zap.String("source", config.REST))
 	service, err := client.New(how)
@@ -161,6 +180,8 @@ func (s *Sources) Close() {
 type Audience struct {
 	Doing func(string)          // its activity, in words
 	Days  func([]rest.DayRange) // over REST, the days that are not settled
+	// MaxRows is rest.SourceConfig.MaxRows.
+	MaxRows int
 }
 
 // New returns a new source of r, without the memory of earlier ones. Every takeover, sweep and comparison
@@ -172,8 +193,12 @@ func (s *Sources) New(r *schemas.Resource, m *metrics.Resource, log *zap.Logger,
 			Resource: r, Overlap: c.Overlap, Start: Start(c), Metrics: m, Log: log, Doing: to.Doing})
 	}
 	return rest.NewSource(rest.SourceConfig{Resource: r, Client: s.service, Dialect: s.dialect,
-		Overlap: c.Overlap, Start: Start(c), Metrics: m, Log: log, Doing: to.Doing, Days: to.Days})
+		Overlap: c.Overlap, Start: Start(c), MaxRows: to.MaxRows, Metrics: m, Log: log, Doing: to.Doing,
+		Days: to.Days})
 }
+
+// Database returns the connections to PostgreSQL, or nil if every resource goes over REST.
+func (s *Sources) Database() *postgres.DB { return s.db }
 
 // Dialect returns the dialect of the REST service. All sources share it.
 func (s *Sources) Dialect() *dialect.Dialect { return s.dialect }

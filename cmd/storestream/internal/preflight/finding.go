@@ -1,11 +1,13 @@
 package preflight
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-
-	"github.com/storestream/storestream/producer"
+	"sync"
+	"time"
 )
 
 // Level says how much a finding matters.
@@ -24,32 +26,65 @@ type Finding struct {
 	Level Level `json:"level"`
 	// Part is configuration, service, database, kafka, resources, registry, security or status.
 	Part  string `json:"part"`
-	About string `json:"about,omitempty"` // a resource, topic or subject; "" for the part as a whole
-	Found string `json:"found"`           // one line
-	Do    string `json:"do,omitempty"`    // the remedy
+	About string `json:"about,omitempty"` // a resource, topic or connection; "" for the part as a whole
+	Found string `json:"found"`           // one line. That of a failure is the error of `run`, with its remedy
+	Do    string `json:"do,omitempty"`    // the remedy for the others
 }
 
-// findings are those of one part, in order.
+// findings are those of one part, in order. What was found twice is one of them.
 type findings struct {
 	part string
-	all  []Finding
+
+	mu  sync.Mutex // connections are made beside the part
+	all []Finding
 }
 
-// add adds a finding about a resource, topic or subject; "" for the part as a whole. do is the remedy.
+// add adds a finding about a resource, topic or connection; "" for the part as a whole. do is the remedy.
 func (f *findings) add(l Level, about, do, format string, args ...any) {
-	line := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ") // joined errors have several lines
-	f.all = append(f.all, Finding{Level: l, Part: f.part, About: about, Found: line, Do: do})
+	line := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ") // an error may have several lines
+	found := Finding{Level: l, Part: f.part, About: about, Found: line, Do: do}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !slices.Contains(f.all, found) {
+		f.all = append(f.all, found)
+	}
+}
+
+// soFar returns the findings until now.
+func (f *findings) soFar() []Finding {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.all)
 }
 
 func (f *findings) ok(about, format string, args ...any) { f.add(OK, about, "", format, args...) }
 
-func (f *findings) fail(about string, err error, do string) { f.add(Failure, about, do, "%s", err) }
-
-// refused adds a *producer.RefusedError, and reports whether err is one.
-func (f *findings) refused(about string, err error) bool {
-	r, ok := errors.AsType[*producer.RefusedError](err)
-	if ok {
-		f.add(Failure, about, r.Do, "%s is %s, expected %s", r.Setting, r.Found, r.Expected)
+// fail adds a failure for err, or for each of the errors that it joins.
+func (f *findings) fail(about string, err error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // those that it joins itself
+		for _, one := range joined.Unwrap() {
+			f.fail(about, one)
+		}
+		return
 	}
+	f.add(Failure, about, "", "%s", err)
+}
+
+// expiresSoon is how long before a certificate's end it is worth a warning.
+const expiresSoon = 30 * 24 * time.Hour
+
+// expiry warns of certificates that end soon.
+func (f *findings) expiry(about string, certificates []*x509.Certificate) {
+	for _, c := range certificates {
+		if time.Until(c.NotAfter) < expiresSoon {
+			f.add(Warning, about, "have it renewed", "the certificate of %q expires on %s", c.Subject.String(),
+				c.NotAfter.UTC().Format(time.DateOnly))
+		}
+	}
+}
+
+// is reports whether err is of the type E.
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
 	return ok
 }

@@ -1,10 +1,10 @@
-// Package preflight tries everything that `run` needs, and reports defects with their remedies: the
-// configuration, the service, the database, Kafka, the last report of each resource's owner, the schema
-// registry, the protection of each connection, and the port of the status page. It makes no topic, registers
-// no schema and disturbs no running instance.
+// Package preflight takes the first steps of `run` that change nothing, and reports where they end: a
+// takeover of each resource is rehearsed, and the first rows of a pass and of a sweep are read. The clients
+// and the code are those of an instance, so a failure is the error that `run` would meet, with its remedy. It
+// makes no topic, registers no schema and disturbs no running instance.
 //
-// Each part is tried by a type of its own, whole in one file. All parts run side by side, for one that does
-// not answer must not keep the others waiting.
+// It also names what works and costs something: a table without an index, a topic that keeps what was
+// deleted, a connection in clear, a certificate that ends soon.
 package preflight
 
 import (
@@ -12,9 +12,11 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
@@ -22,24 +24,31 @@ import (
 	"github.com/storestream/storestream/schemas/registry"
 )
 
-// Config is the input of the checks. Only File and Dead may be empty.
+// Config is the input of the checks. Only File may be empty.
 type Config struct {
 	File     string // where the settings come from; "": from no file
 	Settings *config.Config
 	Schemas  *schemas.Set
-	Cluster  *producer.Cluster // without those of Dead
-	Dead     map[string]error  // DeadBrokers
+	Cluster  *producer.Cluster
 	Registry *registry.Client
+	Sources  *connect.Sources
 
 	patience time.Duration // 0: patience; for a test that does not want to wait for it
 	// marks returns the readable watermarks by resource.
 	marks func() map[string]watermark.Watermark
 }
 
-// patience limits one part. A server that has not answered by then counts as down.
-const patience = 30 * time.Second
+// patience limits one part, beside the time that its requests take at the service's rate. A server that has
+// not answered by then counts as down. The first pass of an owner may wait for half of it until open
+// transactions are over.
+const patience = time.Minute
 
-// parts are tried side by side, and yielded in this order.
+// firstRows is how many requests the first rows of a resource take over REST, at most: the earliest day is
+// searched for, for the pass and for the sweep.
+const firstRows = 60
+
+// parts are tried side by side, and yielded in this order. One that does not answer must not keep the others
+// waiting.
 var parts = []struct {
 	name string
 	try  func(context.Context, Config, *findings)
@@ -49,26 +58,29 @@ var parts = []struct {
 	{"status", tryStatusPort},
 }
 
-// Try yields what each part finds, or each of those that only names, as soon as the parts before it are done.
-func Try(ctx context.Context, c Config, only ...string) iter.Seq[Finding] {
+// Try yields what each part finds, as soon as the parts before it are done.
+func Try(ctx context.Context, c Config) iter.Seq[Finding] {
 	return func(yield func(Finding) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		within := cmp.Or(c.patience, patience)
-		c.marks = sync.OnceValue(func() map[string]watermark.Watermark { return readMarks(ctx, c, within) })
-		var results []chan []Finding
-		for _, part := range parts {
-			if len(only) > 0 && !slices.Contains(only, part.name) {
-				continue
-			}
-			result := make(chan []Finding, 1)
-			results = append(results, result)
+		requests := firstRows * len(c.over(config.REST))
+		atRate := float64(requests) / c.Settings.Store.MaxRequestsPerSecond * float64(time.Second)
+		within := cmp.Or(c.patience, patience+time.Duration(atRate))
+		c.marks = sync.OnceValue(func() map[string]watermark.Watermark {
+			ctx, cancel := context.WithTimeout(ctx, min(connect.BrokerPatience, within/2))
+			defer cancel()
+			marks, _ := producer.ReadWatermarks(ctx, c.Cluster) // the part "kafka" reports the error
+			return marks
+		})
+		results := make([]chan []Finding, len(parts))
+		for i, part := range parts {
+			results[i] = make(chan []Finding, 1)
 			go func() {
 				ctx, cancel := context.WithTimeout(ctx, within)
 				defer cancel()
 				found := &findings{part: part.name}
 				part.try(ctx, c, found)
-				result <- found.all
+				results[i] <- found.soFar()
 			}()
 		}
 		for _, result := range results {
@@ -82,12 +94,21 @@ func Try(ctx context.Context, c Config, only ...string) iter.Seq[Finding] {
 }
 
 // over is the enabled resources that are read from a source.
-func (c Config) over(source string) []*schemas.Resource {
-	var found []*schemas.Resource
-	for _, name := range c.Settings.Enabled() {
-		if c.Settings.Resources[name].Source == source {
-			found = append(found, c.Schemas.Get(name))
+func (c Config) over(source string) []string {
+	return slices.DeleteFunc(c.Settings.Enabled(), func(name string) bool {
+		return c.Settings.Resources[name].Source != source
+	})
+}
+
+// tryConfiguration lists the resources and their sources. The settings themselves were checked when they were
+// loaded, and a mistake ended the command.
+func tryConfiguration(_ context.Context, c Config, f *findings) {
+	var sources []string
+	for _, source := range []string{config.Postgres, config.REST} {
+		if names := c.over(source); len(names) > 0 {
+			sources = append(sources, strings.Join(names, ", ")+" over "+source)
 		}
 	}
-	return found
+	f.ok("", "%s: %s", cmp.Or(c.File, "no file (--config), so defaults, environment and flags"),
+		strings.Join(sources, "; "))
 }

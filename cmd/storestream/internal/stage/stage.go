@@ -65,7 +65,8 @@ func (s *Stage) Serve(change func(*storefake.Config)) *storefake.Fake {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(fake.Close)
-	s.Settings = append(s.Settings, "store.base_url="+fake.BaseURL(), "store.request_timeout=2s")
+	s.Settings = append(s.Settings, "store.base_url="+fake.BaseURL(), "store.request_timeout=2s",
+		"store.max_requests_per_second=1000")
 	return fake
 }
 

@@ -1,0 +1,163 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
+
+// Rehearsal is what a takeover of a resource would find now.
+type Rehearsal struct {
+	// Missing are the topics that the takeover would create.
+	Missing []string
+	// Partitions and Replicas are those of the data topic: the fewest replicas that a partition has. Both are
+	// zero if it is missing.
+	Partitions, Replicas int
+	// Concerns are settings of the topics that refuse nothing, and cost something.
+	Concerns []*RefusedError
+	// KeyID and ValueID are the schema ids of the data topic. Zero means that the takeover would register the
+	// schema.
+	KeyID, ValueID int
+	// Mark is the last watermark, or nil. Afresh is the reason why the topic would be filled from the start all
+	// the same.
+	Mark   *watermark.Watermark
+	Afresh string
+}
+
+// Rehearse takes the steps of Take that change nothing: it creates no topic, registers no schema and fences
+// no instance. Its error is the one that Take would return. It also looks at this user's rights, which Take
+// and the commits that follow meet one after the other.
+func Rehearse(ctx context.Context, c *Cluster, r *schemas.Resource) (Rehearsal, error) {
+	s, found := newSession(c, r), Rehearsal{}
+	var refused []error
+	for _, spec := range topicSpecs(c, []string{r.Name}) {
+		refused = append(refused, found.look(ctx, c, spec, spec.name == s.target.topic))
+	}
+	if err := errors.Join(refused...); err != nil {
+		return found, err
+	}
+	missing := func(topic string) bool { return slices.Contains(found.Missing, topic) }
+	ensure := c.cfg.Registry.WouldEnsure
+	var err error
+	if missing(s.target.topic) { // then it has no keys
+		s.target.keyID, s.target.valueID, err = ensure(ctx, s.target.topic, r, c.cfg.AutoRegister)
+	} else {
+		_, err = s.lookAtKeys(ctx, ensure)
+	}
+	found.KeyID, found.ValueID = s.target.keyID, s.target.valueID
+	if err == nil && !missing(c.Watermarks()) {
+		found.Mark, err = s.lookAtMark(ctx)
+	}
+	if err == nil && found.Mark != nil && !missing(s.target.topic) {
+		if err = s.data.find(ctx, c, s.target.topic); err == nil {
+			found.Afresh, err = s.resume(ctx, found.Mark, true)
+		}
+	}
+	if err == nil {
+		err = mayFence(ctx, c, r.Name)
+	}
+	return found, err
+}
+
+// look looks at one topic as EnsureTopics does.
+func (f *Rehearsal) look(ctx context.Context, c *Cluster, spec topicSpec, data bool) error {
+	found, err := c.describe(ctx, spec.name)
+	switch {
+	case errors.Is(err, kerr.UnknownTopicOrPartition):
+		f.Missing = append(f.Missing, spec.name)
+		return spec.create(ctx, c.admin.ValidateCreateTopics)
+	case errors.Is(err, kerr.TopicAuthorizationFailed):
+		return spec.lacks("DESCRIBE")
+	case err != nil:
+		return err
+	}
+	if lacking := lackingRights(found.AuthorizedOperations); len(lacking) > 0 {
+		return spec.lacks(lacking...)
+	}
+	settings, err := c.settings(ctx, spec.name)
+	if err != nil {
+		return err
+	}
+	if refusal := spec.refuse(settings, len(found.Partitions)); refusal != nil {
+		return refusal
+	}
+	replicas := math.MaxInt
+	for _, p := range found.Partitions {
+		replicas = min(replicas, len(p.Replicas))
+	}
+	if data {
+		f.Partitions, f.Replicas = len(found.Partitions), replicas
+	}
+	if inSync, err := strconv.Atoi(settings["min.insync.replicas"]); err == nil && replicas < inSync {
+		return spec.refusal("min.insync.replicas", settings["min.insync.replicas"],
+			fmt.Sprintf("%d at most, its number of replicas (every write is refused)", replicas),
+			"min.insync.replicas="+strconv.Itoa(replicas))
+	}
+	brokers, err := c.admin.ListBrokers(ctx)
+	f.Concerns = append(f.Concerns, spec.concerns(settings, replicas, len(brokers))...)
+	return err
+}
+
+// lacks returns the refusal for a topic on which this user lacks rights.
+func (s topicSpec) lacks(rights ...string) *RefusedError {
+	return &RefusedError{Topic: s.name, Setting: "the right of this user to " + strings.Join(rights, ", "),
+		Found: "missing", Expected: "granted",
+		Do: s.c.Tool("kafka-acls.sh", "--add", "--allow-principal", "User:NAME", "--operation", "All", "--topic",
+			s.name)}
+}
+
+// lackingRights are those on a topic that are missing in granted, a set of bits. To describe the settings
+// is a right that we need: a topic whose settings cannot be read is not trusted.
+func lackingRights(granted int32) (lacking []string) {
+	if granted == math.MinInt32 { // an old broker, which does not say
+		return nil
+	}
+	for _, right := range []struct {
+		op   kmsg.ACLOperation
+		name string
+	}{
+		{kmsg.ACLOperationRead, "READ"},
+		{kmsg.ACLOperationWrite, "WRITE"},
+		{kmsg.ACLOperationDescribeConfigs, "DESCRIBE_CONFIGS"},
+	} {
+		if granted&(1<<right.op) == 0 {
+			lacking = append(lacking, right.name)
+		}
+	}
+	return lacking
+}
+
+// mayFence returns an error if this user may not use the transactional id of a resource. It asks for the
+// right to describe the id, which every user has that may write with it. To ask for a producer id would fence
+// the instance that is running. Brokers before 3.0 cannot be asked, so other errors do not count.
+func mayFence(ctx context.Context, c *Cluster, resource string) error {
+	id := c.transactionalID(resource)
+	var described kadm.DescribedTransactions
+	err := awaitCoordinator(ctx, func() (err error) {
+		if described, err = c.admin.DescribeTransactions(ctx, id); err == nil {
+			err = described[id].Err
+		}
+		return err
+	})
+	switch {
+	case errors.As(err, new(*kadm.AuthError)), errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
+		return &RefusedError{Topic: c.Topic(resource), Found: "missing", Expected: "granted",
+			Setting: "the right of this user to WRITE with the transactional id " + id,
+			Do: c.Tool("kafka-acls.sh", "--add", "--allow-principal", "User:NAME", "--operation", "Write",
+				"--operation", "Describe", "--transactional-id", id)}
+	case noCoordinator(err):
+		return err
+	}
+	return nil
+}
