@@ -21,14 +21,14 @@ type batchOfDays struct {
 	days int // of the next window
 	// perDay is how many rows the days of the last window had. Zero if that is unknown.
 	perDay float64
-	// counted is set if the window that is being read is whole only if one counted pass shows it. parts is set
-	// if the next window, of one day, was not whole like that, and is read in parts.
+	// counted is set if the window that is being read is whole only if one counted pass shows it. parts is
+	// set if the next window, of one day, was not whole like that, and is read in parts.
 	counted, parts bool
 }
 
 // machine returns the Machine that reads set, the rows of so many days: in one counted pass, if the service
-// counts all rows. A day of which that does not show all rows is read in parts. So is the newest one: its rows
-// move most.
+// counts all rows. A day of which that does not show all rows is read in parts. So is the newest one: its
+// rows move most.
 func (b *batchOfDays) machine(r *paging.Reader, set paging.Set, days int, newest bool) *paging.Machine {
 	if b.counted = r.CountsAll() && !b.parts && !newest; !b.counted {
 		return r.Read(set)

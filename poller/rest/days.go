@@ -82,9 +82,9 @@ const (
 	Open                      // not over
 )
 
-// ranges returns the state of the UTC days from settled on. The service's days before settled are closed, and
-// those up to last are over. A UTC day has rows in so many of its neighbors, and their worst state: not closed,
-// then unread, then closed.
+// ranges returns the state of the UTC days from settled on. The service's days before settled are closed,
+// and those up to last are over. A UTC day has rows in so many of its neighbors, and their worst state: not
+// closed, then unread, then closed.
 func (d days) ranges(settled, last, neighbors day) (all []DayRange) {
 	n := settled - neighbors
 	for ; n+neighbors <= last; n++ {

@@ -24,8 +24,7 @@
 //
 // A row's way through one read:
 //
-//	Source.Read    makes a plan
-//	Source.pass    closes the days that are over, and reads the open window
+//	Source.Read    plans, then closes the days that are over and reads the open window
 //	read.pages     for each question of a paging.Machine: fetch a page, answer, and hand a full batch on
 //	read.answer    parses the rows of a page, and checks whether they are those asked for
 //	read.flush     hands the batch on

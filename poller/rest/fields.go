@@ -106,8 +106,8 @@ func (f *fields) check(ctx context.Context, rd *read, w window, page, size int) 
 			return !f.expected[i]
 		})
 		if len(gone) > 0 {
-			return &poller.BlockedError{What: fmt.Sprintf("%s: the service's rows have lost %s: every row had it, and "+
-				"none of %d has it now. Nothing is published, for it would be null in every row. This goes on by "+
+			return &poller.BlockedError{What: fmt.Sprintf("%s: the service's rows have lost %s: every row had it, "+
+				"and none of %d has it now. Nothing is published, for it would be null in every row. This goes on by "+
 				"itself when it is back; if it is gone for good, take it out of the schema",
 				f.res.Name, strings.Join(gone, ", "), others)}
 		}
@@ -131,8 +131,8 @@ func (f *fields) check(ctx context.Context, rd *read, w window, page, size int) 
 	return nil
 }
 
-// glance returns how many rows of w, from a page on, the first page with a good row has, and by field how many
-// of these lack it.
+// glance returns how many rows of w, from a page on, the first page with a good row has, and by field how
+// many of these lack it.
 func (f *fields) glance(
 	ctx context.Context, rd *read, w window, page, size int,
 ) (rows int, without []int, err error) {

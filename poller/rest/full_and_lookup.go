@@ -61,7 +61,7 @@ func (s *Source) everything(ctx context.Context, rd *read, along func(span) wind
 	if from == past && rd.next > rd.last { // no window without a lower bound is read before
 		open = always
 	}
-	if err := s.closeDays(ctx, rd, along); err != nil || rd.replan {
+	if err := rd.closeDays(ctx, along); err != nil || rd.replan {
 		return err
 	}
 	return s.complete(ctx, rd, along(open), paging.Growing)

@@ -18,15 +18,15 @@ const wholeEvery = 10 * time.Minute
 // openWindow is the result of earlier passes over the open window, the rows updated since the last day that
 // is over. It is good only while all rows that they read are published.
 type openWindow struct {
-	// The last whole read: the first open day, when it began (by our clock; zero before the first one), how long
-	// it was busy, how many requests it took, and whether the window took more than a page.
+	// The last whole read: the first open day, when it began (by our clock; zero before the first one), how
+	// long it was busy, how many requests it took, and whether the window took more than a page.
 	from     day
 	began    time.Time
 	took     time.Duration
 	requests int
 	paged    bool
-	// reach is the updated_at to which a cheap poll must get back: any row that became visible since that read
-	// is newer.
+	// reach is the updated_at to which a cheap poll must get back: any row that became visible since that
+	// read is newer.
 	reach schemas.Instant
 	// last is the window's last page, if rows are sorted ascending.
 	last int
@@ -34,9 +34,9 @@ type openWindow struct {
 	nextRepeatedRead time.Time
 }
 
-// A pass closes the days that are over and reads the open window: everything updated since, without an end, so
-// that a row that is updated while midnight passes stays in it. Rows that leave a past day while it is read
-// have been updated, so they are in the open window, which is read after.
+// A pass closes the days that are over and reads the open window: everything updated since, without an end,
+// so that a row that is updated while midnight passes stays in it. Rows that leave a past day while it is
+// read have been updated, so they are in the open window, which is read after.
 
 // planPass finds the days of a pass.
 func (s *Source) planPass(ctx context.Context, rd *read) error {
@@ -74,8 +74,8 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 	s.cfg.Doing("reading what changed since " + open.String())
 	w := updatedOn(span{From: open, To: future})
 	if m.paged && m.from == open && s.calendar.begin(open) != open {
-		// A row of the first quarter of an hour shows that the day begins at midnight. Then the day before, which
-		// costs pages, need not be read. The first page may have such a row.
+		// A row of the first quarter of an hour shows that the day begins at midnight. Then the day before,
+		// which costs pages, need not be read. The first page may have such a row.
 		_, err := rd.pages(ctx, w, s.reader.Count(rd.set(w, paging.Growing), 0, 0))
 		if err != nil || rd.replan {
 			return err

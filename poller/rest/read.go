@@ -34,21 +34,21 @@ type read struct {
 	req poller.Request
 	// yield hands a batch on. It returns false if the caller takes no more.
 	yield func(poller.Batch, error) bool
-	// handed is Settled of the batches that this Source.Read has handed on. Another plan reads rows again that it
-	// has settled, and so does a day that is read with its neighbors. The caller has forgotten them, and would
-	// publish them twice. So they are left out.
+	// handed is Settled of the batches that this Source.Read has handed on. Another plan reads rows again
+	// that it has settled, and so does a day that is read with its neighbors. The caller has forgotten them,
+	// and would publish them twice. So they are left out.
 	handed schemas.Instant
 
 	batch   poller.Batch // not handed on yet
 	bytes   int          // of it
 	oldest  time.Time    // when the oldest answer with its rows was made. Zero if it has none
 	flushed time.Time    // when the batch before was handed on
-	// settled is Settled of the next batch. earned becomes settled once the window after it was read, because days
-	// may be another zone's (see calendar). MinInstant if no day was closed.
+	// settled is Settled of the next batch. earned becomes settled once the window after it was read,
+	// because days may be another zone's (see calendar). MinInstant if no day was closed.
 	settled, earned schemas.Instant
-	// The days of a pass: from is the first that is not settled, or past in a first load. Those from next to last
-	// are over, and are to be closed, and firstOpen is the first that is not closed. open is the first of the open
-	// window, and whole is set if that is to be read whole.
+	// The days of a pass: from is the first that is not settled, or past in a first load. Those from next to
+	// last are over, and are to be closed, and firstOpen is the first that is not closed. open is the first
+	// of the open window, and whole is set if that is to be read whole.
 	from, next, firstOpen, last, open day
 	whole                             bool
 	// delayed is the first reason why the resource settles no further.
@@ -63,8 +63,8 @@ type read struct {
 	sought map[int64]bool
 	// updatedTo and createdTo are the proofs by this read's answers that to_ dates take in whole days.
 	updatedTo, createdTo dialect.ToDate
-	// tried is set once the read has looked how the service reads created_to, which it does when a set is cut.
-	// unsure says why it did not find out.
+	// tried is set once the read has looked how the service reads created_to, which it does when a set is
+	// cut. unsure says why it did not find out.
 	tried  bool
 	unsure string
 	// replan is set when the service turns out to cut days otherwise than the plan assumes. Then the read
@@ -198,16 +198,17 @@ func cached(age time.Duration) string {
 	if age == 0 {
 		return ""
 	}
-	return "answers are out of a cache, though storestream asks for fresh ones (Cache-Control: no-cache). Have the " +
-		"proxy before the service let such requests through, or set store.base_url to the service itself"
+	return "answers are out of a cache, though storestream asks for fresh ones (Cache-Control: no-cache). " +
+		"Have the proxy before the service let such requests through, or set store.base_url to the service " +
+		"itself"
 }
 
 // mostGlances is how many pages are searched for a row that makes a difference.
 const mostGlances = 10
 
-// glance looks at the pages of w from first on, of so many rows, until one is enough. It hands no row on, so it may ask
-// for anything. A service may say of a page without rows that more follow: of some pages, or of every page.
-// doubt, if not empty, says why the answers prove nothing.
+// glance looks at the pages of w from first on, of so many rows, until one is enough. It hands no row on, so
+// it may ask for anything. A service may say of a page without rows that more follow: of some pages, or of
+// every page. doubt, if not empty, says why the answers prove nothing.
 func (rd *read) glance(
 	ctx context.Context, w window, first, size int, enough func(client.Page) bool,
 ) (doubt string, err error) {

@@ -20,7 +20,8 @@ import (
 // SourceConfig configures a Source.
 type SourceConfig struct {
 	Resource *schemas.Resource
-	// Client is the way to the service, and Dialect the knowledge of it. The sources of one process share both.
+	// Client is the way to the service, and Dialect the knowledge of it. The sources of one process share
+	// both.
 	Client  *client.Client
 	Dialect *dialect.Dialect
 	// Overlap is how long after its updated_at a row may become readable.
@@ -123,7 +124,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 				err = s.lookup(ctx, rd)
 			default:
 				if err = s.planPass(ctx, rd); err == nil {
-					err = s.closeDays(ctx, rd, updatedOn)
+					err = rd.closeDays(ctx, updatedOn)
 				}
 				if err == nil && !rd.replan {
 					err = s.readOpenWindow(ctx, rd)

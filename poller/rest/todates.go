@@ -63,8 +63,8 @@ func (rd *read) learnUpTo(ctx context.Context, to *dialect.Property, w window) (
 	}
 	until := rd.src.clock.Service().Add(-rd.src.cfg.Overlap)
 	for rounds := 0; rounds < upToRounds && !rd.src.calendar.midnight(to) && !proof.Whole; {
-		// A row that can decide: by preference it is at no zone's midnight. It is older than the overlap, so that it
-		// is on all pages on which it will be.
+		// A row that can decide: by preference it is at no zone's midnight. It is older than the overlap, so
+		// that it is on all pages on which it will be.
 		at := schemas.MinInstant
 		why, err := rd.glance(ctx, w, 0, paging.PageSize, rd.times(to, func(t schemas.Instant) (enough bool) {
 			if t >= 0 && t < until && proof.Decides(t) {
@@ -77,15 +77,17 @@ func (rd *read) learnUpTo(ctx context.Context, to *dialect.Property, w window) (
 		}
 		d := dayOf(at)
 		for _, alone := range []day{d, d - 1, d + 1} { // in another zone it may be on its neighbor
-			// A few pages of it will do: if days of which all these rows have one time are taken for midnights, that
-			// does no harm. Asked for with the day after they show rows of that, and are read as in another zone.
+			// A few pages of it will do: if days of which all these rows have one time are taken for
+			// midnights, that does no harm. Asked for with the day after they show rows of that, and are
+			// read as in another zone.
 			asked := span{From: alone, To: alone}
-			why, err := rd.glance(ctx, along(asked), 0, paging.PageSize, rd.times(to, func(t schemas.Instant) (enough bool) {
+			decides := rd.times(to, func(t schemas.Instant) (enough bool) {
 				if proof.MetAlone(t); proof.Whole {
 					rd.src.cfg.Dialect.Prove(to, dialect.Whole, rowAmong(t, asked))
 				}
 				return proof.Whole
-			}))
+			})
+			why, err := rd.glance(ctx, along(asked), 0, paging.PageSize, decides)
 			if why != "" || err != nil {
 				return why, err
 			}

@@ -19,9 +19,9 @@ const (
 	maxNote = 64 << 10
 )
 
-var errTooLong = fmt.Errorf("the answer is longer than %d MiB, and a page of 1000 rows takes some 400 KiB: nothing "+
-	"of it is used. Either a row holds far too much, or the service does not end its answer: ask its owner",
-	maxBody>>20)
+var errTooLong = fmt.Errorf("the answer is longer than %d MiB, and a page of 1000 rows takes some 400 KiB: "+
+	"nothing of it is used. Either a row holds far too much, or the service does not end its answer: ask its "+
+	"owner", maxBody>>20)
 
 // body receives one answer after another. Bodies of more than ordinaryBody take turns: five resources that
 // read large pages at once wait for each other instead of adding up.

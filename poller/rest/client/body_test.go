@@ -162,7 +162,8 @@ func TestHeadersOfMoreThanAPageAreRefused(t *testing.T) {
 			w.Header().Set("X-"+strconv.Itoa(i), strings.Repeat("x", 64<<10))
 		}
 	})
-	if _, err := c.Endpoint("/orders", uncounted).Page(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "header") {
+	_, err := c.Endpoint("/orders", uncounted).Page(t.Context(), "")
+	if err == nil || !strings.Contains(err.Error(), "header") {
 		t.Errorf("%v, expected an error that tells of headers", err)
 	}
 }

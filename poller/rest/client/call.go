@@ -51,8 +51,9 @@ type call struct {
 }
 
 func newCall(c *Client, path, query string, body *body, count Counters) *call {
-	return &call{client: c, path: path, query: query, body: body, count: count, pauses: backoff.ExponentialBackOff{
-		InitialInterval: 250 * time.Millisecond, MaxInterval: 20 * time.Second, Multiplier: 2, RandomizationFactor: 0.5}}
+	pauses := backoff.ExponentialBackOff{InitialInterval: 250 * time.Millisecond, MaxInterval: 20 * time.Second,
+		Multiplier: 2, RandomizationFactor: 0.5}
+	return &call{client: c, path: path, query: query, body: body, count: count, pauses: pauses}
 }
 
 // prepare waits until the request may be sent, and returns it with the key of that moment.

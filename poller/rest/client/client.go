@@ -42,8 +42,9 @@ type Config struct {
 }
 
 const (
-	// maxTries is how often one request is sent when the service fails, does not answer, or refuses it for the
-	// rate: some 30 s with the waits between, if it fails. Then the read ends; what it has read stays published.
+	// maxTries is how often one request is sent when the service fails, does not answer, or refuses it for
+	// the rate: some 30 s with the waits between, if it fails. Then the read ends; what it has read stays
+	// published.
 	maxTries = 8
 	// maxRenewals is how many new keys one request may ask for: one after an expiry, and one more if that key
 	// is revoked while the request waits.
@@ -62,8 +63,8 @@ type Client struct {
 	apiKey rotation.Secret  // Config.APIKey
 	hidden *rotation.Hidden // Config.Hidden
 	turn   chan struct{}    // holds one token: its holder may look at fetched and replace it
-	// fetched is the key that was fetched last. It never takes the place of a configured one: it would be another
-	// account with other rights, and would hide that the chosen key is refused.
+	// fetched is the key that was fetched last. It never takes the place of a configured one: it would be
+	// another account with other rights, and would hide that the chosen key is refused.
 	fetched string
 
 	clock *Clock
@@ -114,8 +115,8 @@ type State struct {
 	// them. No request is sent until RefusedUntil, and Refusal is the reason, for people.
 	RefusedSince, RefusedUntil time.Time
 	Refusal                    string
-	// ClockSkew is the service's clock minus ours, to about a second. HasClock is false if the service sends no
-	// Date.
+	// ClockSkew is the service's clock minus ours, to about a second. HasClock is false if the service sends
+	// no Date.
 	ClockSkew time.Duration
 	HasClock  bool
 }
@@ -146,10 +147,10 @@ var uncounted = Counters{Request: func(string) {}, Refused: func(float64) {}}
 // keyPath is the path at which the service hands out keys, to anyone.
 const keyPath = "/store-api-keys"
 
-// key returns the key to send, and fetches the first one, or another if the service has answered 401 to refused.
-// When five resources are refused at once, the first to come fetches, and the others find another key than the
-// one they were refused with. If each fetched its own, and a new key revoked the one before, four of them would
-// stay refused.
+// key returns the key to send, and fetches the first one, or another if the service has answered 401 to
+// refused. When five resources are refused at once, the first to come fetches, and the others find another
+// key than the one they were refused with. If each fetched its own, and a new key revoked the one before,
+// four of them would stay refused.
 func (c *Client) key(ctx context.Context, refused string) (key string, err error) {
 	if c.apiKey.IsSet() {
 		return c.apiKey.Get(), nil

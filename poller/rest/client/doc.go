@@ -10,6 +10,6 @@
 // A request is tried again after a fault that passes by itself: a broken connection, a timeout, a 5xx, a
 // refusal for the rate, an expired key, a body that is not JSON (a gateway's error page), a 4xx that the
 // service's description does not name. Other faults end it with an error: *RequestError for a 4xx, which the
-// caller may understand, and *poller.BlockedError for a fault that only a person can mend. Bodies are bounded and never reach an error or a log: a row may hold
-// personal data.
+// caller may understand, and *poller.BlockedError for a fault that only a person can mend. Bodies are
+// bounded and never reach an error or a log: a row may hold personal data.
 package client

@@ -21,8 +21,8 @@ func (c *Client) Endpoint(path string, count Counters) *Endpoint {
 }
 
 // Page sends a request and finds the rows in its answer. They are good until the next call, or until
-// Release, which is due soon: while an endpoint has a large answer, others wait with theirs. If the
-// service refuses this request (Refusal), Date and Age are those of the refusal. Other errors are those of any
+// Release, which is due soon: while an endpoint has a large answer, others wait with theirs. If the service
+// refuses this request (Refusal), Date and Age are those of the refusal. Other errors are those of any
 // request (see the package's comment).
 func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
 	r := newCall(e.client, e.path, query, &e.body, e.count)

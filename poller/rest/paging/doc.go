@@ -172,10 +172,10 @@
 //
 // A pass keeps the ids that it met. A ledger keeps those of all passes, with a few bits for each. Neither
 // keeps a row. Both are exact, so no claim rests on a hash. They are sorted lists of ids: 8 bytes a row in a
-// pass, 8 in a ledger, and some 50 more for each row that a pass missed or that changed meanwhile: 16 MB for a
-// million rows. The caller's own memory of published rows takes more a row, so its bound is met first. Behind that
-// stand bounds of this package. Each of them ends the reading with Outcome.Why, and never with a set that is
-// taken for whole:
+// pass, 8 in a ledger, and some 50 more for each row that a pass missed or that changed meanwhile: 16 MB for
+// a million rows. The caller's own memory of published rows takes more a row, so its bound is met first.
+// Behind that stand bounds of this package. Each of them ends the reading with Outcome.Why, and never with a
+// set that is taken for whole:
 //
 //	maxPages   50,000 pages in a pass: 50 million rows of one day, some 800 MB here
 //	maxParts   20,000 parts of a set

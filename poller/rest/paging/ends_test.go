@@ -225,8 +225,8 @@ func TestAnEndIsLearnedOnce(t *testing.T) {
 	}
 }
 
-// The row is in no part of the set. It is seen at once, or the first pass misses it, and the count tells that the
-// parts lack one.
+// The row is in no part of the set. It is seen at once, or the first pass misses it, and the count tells
+// that the parts lack one.
 func TestARowWithoutADayOfCreationIsRead(t *testing.T) {
 	for _, missed := range []bool{false, true} {
 		s := &plain{rows: append(plainRows(950, 30), Row{ID: 5000, Created: Past, Undated: true}), counts: true}

@@ -127,8 +127,8 @@ func (m *Machine) read() Outcome {
 	return total
 }
 
-// noneUndated reports whether every row of the set has a day of creation, so that the parts of the set make it
-// up: the service counts as many rows with any such day as in all, and none came or went meanwhile.
+// noneUndated reports whether every row of the set has a day of creation, so that the parts of the set make
+// it up: the service counts as many rows with any such day as in all, and none came or went meanwhile.
 func (m *Machine) noneUndated() bool {
 	var n [3]int
 	for range fewPasses {

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// maxIdle is how many pages in a row may bring no row that the pass has not met. After them, "more follows"
-	// is taken to have no end. knownIdle is the same for a service that is known for it.
+	// maxIdle is how many pages in a row may bring no row that the pass has not met. After them, "more
+	// follows" is taken to have no end. knownIdle is the same for a service that is known for it.
 	maxIdle   = 10
 	knownIdle = 2
 	// maxPages bounds one pass.
@@ -175,10 +175,10 @@ func (p *pass) meet(a Answer) {
 
 // endsWith records that the last page is a, or stood before it. Its rows are gone then.
 //
-// A service may show only so many pages of a set, and say of the last that nothing follows. That page is full
-// then, and unless the count contradicts it, only this gives it away. So the end of its rows is asked for with
-// pages of a row less: of page+1 full pages, the last page+1 rows stand on page number page+1. hidden: they do
-// not.
+// A service may show only so many pages of a set, and say of the last that nothing follows. That page is
+// full then, and unless the count contradicts it, only this gives it away. So the end of its rows is asked
+// for with pages of a row less: of page+1 full pages, the last page+1 rows stand on page number page+1.
+// hidden: they do not.
 func (p *pass) endsWith(page int, a Answer) {
 	p.last, p.end, p.said, p.exact, p.hidden = page, len(a.Rows), a.Count, a.isLast(), false
 	if size := p.end - 1; p.exact && p.isFull(a) && !p.r.total && page+1 < size {
@@ -375,8 +375,8 @@ func (p *pass) complaint(rows int) string {
 		if p.r.total {
 			counted = strconv.Itoa(max(p.n, p.count))
 		}
-		return fmt.Sprintf("the service says for ever that more pages follow (asked for %d, rows: %d), and counts %s: "+
-			"only its count could show that these are all", p.answers, rows, counted)
+		return fmt.Sprintf("the service says for ever that more pages follow (asked for %d, rows: %d), and counts "+
+			"%s: only its count could show that these are all", p.answers, rows, counted)
 	case p.contradicted(p.rows):
 		return fmt.Sprintf("the service counts %d rows, and says that nothing follows page %d, after %d rows: ask "+
 			"those who run it whether it shows no more than these. If its count is only an estimate, set "+
