@@ -109,7 +109,7 @@ func TestWhatAForgottenTransactionLeavesNoRoomForBlocksTheResourceUntilItIsOver(
 	forgotten := s.forgets()
 	changed := s.updateAll()
 	p.holds()
-	s.eventuallySays("it fails there: orders: poll.memory is full", "check", "--set", "http.listen="+p.addr())
+	s.eventuallySays("orders: poll.memory is full", "check", "--set", "http.listen="+p.addr())
 	s.eventuallySays("nothing is published: orders: poll.memory is full", "watermark", "list")
 	if err := forgotten.Commit(context.Background()); err != nil {
 		t.Fatal(err)
