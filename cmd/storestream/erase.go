@@ -25,8 +25,8 @@ func eraseCommand(env *environment) *cobra.Command {
 		Short:     "Delete rows from the topic that the service has deleted",
 		Long: fmt.Sprintf(`Asks the running instance to look the rows up in the service, and to delete each that is
 not there: when it was looked for again after the resource's overlap, and neither shown then nor by any read
-in between. Over REST each time all rows are read. What the service still has stays, and all stays while it shows no row at all. At most %d rows at a time.
-Ids below 0 go after --.
+in between. Over REST each time all rows are read. What the service still has stays, and all stays while it
+shows no row at all. At most %d rows at a time. Ids below 0 go after --.
 
 It deletes every copy that storestream may delete: the row, records with its key that another program wrote
 into other partitions, and its dead letter. A tombstone makes consumers delete the row. Values leave the
@@ -178,8 +178,8 @@ func (f *follower) eraseStep(r *following, resources func(string) health.Resourc
 	if !slices.ContainsFunc(mark.Erase, func(e watermark.Erase) bool { return e.RequestUID == r.UID }) {
 		return step{}
 	}
-	return step{"looks", fmt.Sprintf("the service is asked now, and once more after the overlap (%s) for rows that "+
-		"it does not show", terminal.Duration(settings.Overlap))}
+	return step{"looks", fmt.Sprintf("the service is asked now, and once more after the overlap (%s) for rows "+
+		"that it does not show", terminal.Duration(settings.Overlap))}
 }
 
 func waitsToBeErased(mark watermark.Watermark, uid string, id int64) bool {

@@ -31,11 +31,12 @@ repairs what no poll can see: updates that did not touch updated_at, rows that c
 somebody else wrote into the topic. What differs is looked at twice, the resource's overlap apart, before
 it is repaired. Polls go on meanwhile; over REST a sweep takes part of the rate that the service allows.
 
-Rows that the service no longer has get a tombstone, or are only reported where sweep.deletes is report. They are never taken for deleted
-where the service shows no row at all. In a day (UTC) 100 rows of a resource may be deleted, or a hundredth of
-the topic's rows if that is more: sweeps and erase share this budget. If more are due, they stay, and the
-sweep says how many. Look in the service whether they were deleted. If so, --confirm-deletes with that number
-lets them go; if it meets more than that, they all stay.
+Rows that the service no longer has get a tombstone, or are only reported where sweep.deletes is report.
+They are never taken for deleted where the service shows no row at all. In a day (UTC) 100 rows of a
+resource may be deleted, or a hundredth of the topic's rows if that is more: sweeps and erase share this
+budget. If more are due, they stay, and the sweep says how many. Look in the service whether they were
+deleted. If so, --confirm-deletes with that number lets them go; if it meets more than that, they all
+stay.
 
 It says which requests have to wait: where no instance has the resource, or its owner is blocked or fails.
 
@@ -144,8 +145,8 @@ func (f *follower) sweepStep(r *following, resources func(string) health.Resourc
 	case !r.taken || sweep == nil:
 		return step{}
 	case sweep.Tried != nil:
-		return step{"begun", fmt.Sprintf("the sweep has begun: it reads topic and service in full. If rows differ, "+
-			"it looks at them again, and once more an overlap (%s) later, three times at most",
+		return step{"begun", fmt.Sprintf("the sweep has begun: it reads topic and service in full. If rows "+
+			"differ, it looks at them again, and once more an overlap (%s) later, three times at most",
 			terminal.Duration(f.cfg.Resources[r.Resource].Overlap))}
 	case now.Mark.Replay != nil:
 		return step{"replay", "the sweep waits until the replay is over"}

@@ -317,7 +317,8 @@ func TestVerifySaysWhatItWaitsForAndUntilWhen(t *testing.T) {
 	says(`users: 1 row different so far, looked at again after rows that the running instance defers, and ` +
 		`publishes after the overlap \(5m0s\), by \d\d:\d\d:\d\dZ at the latest\n`)
 	hold(nil)
-	says(`users: 1 row different so far, looked at again after the next poll, by \d\d:\d\d:\d\dZ at the latest\n`)
+	says(`users: 1 row different so far, looked at again after the next poll, by \d\d:\d\d:\d\dZ at ` +
+		`the latest\n`)
 	hold(nil)
 	c := ended().expect(t, exitDifferent)
 	if n := strings.Count(c.stderr.String(), "different so far"); n != 2 {
@@ -335,7 +336,8 @@ func TestAWaitOfVerifyIsToldOfOnce(t *testing.T) {
 	}{
 		{"a poll", at.Add(7 * time.Second), false}, {"a poll", at.Add(time.Minute), true},
 		{"a poll", at.Add(time.Hour), false}, {"an overlap", at.Add(time.Hour), true},
-		{"a handover", time.Time{}, true}, {"a handover", time.Time{}, false}, {"a poll", at.Add(time.Minute), true},
+		{"a handover", time.Time{}, true}, {"a handover", time.Time{}, false},
+		{"a poll", at.Add(time.Minute), true},
 	} {
 		var stderr strings.Builder
 		w.stderr = &stderr
