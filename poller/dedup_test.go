@@ -246,6 +246,7 @@ func TestMoreFarRowsThanTheWatermarkKeepsAreReadBack(t *testing.T) {
 }
 
 func playFarRows(t *testing.T, updatedAt schemas.Instant) {
+	t.Helper()
 	s := openShop(t, 0, nil)
 	for id := range int64(maxFarRows + 10) {
 		row := s.row(id, 0, 1)

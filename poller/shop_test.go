@@ -221,13 +221,6 @@ func (s *shop) ends() []int64 {
 	return ends
 }
 
-// stops cancels the context of the polls with this cause.
-func (s *shop) stops(cause error) {
-	ctx, cancel := context.WithCancelCause(s.ctx)
-	cancel(cause)
-	s.ctx = ctx
-}
-
 // clock is the poller's clock on the wall.
 func (s *shop) clock() schemas.Instant { return s.now.Add(s.skew) }
 

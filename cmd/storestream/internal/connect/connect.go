@@ -121,7 +121,7 @@ func Service(cfg *config.Config) (client.Config, error) {
 		HTTP: sender}, nil
 }
 
-// Soon, given to OpenSources, is for a person who waits: a request that fails is sent once again.
+// Soon is an option of OpenSources for a person who waits: a request that fails is sent once again.
 func Soon(c *client.Config) {
 	c.Attempts, c.RequestTimeout = 2, min(c.RequestTimeout, BrokerPatience)
 }

@@ -61,7 +61,7 @@ func (f *findings) ok(about, format string, args ...any) { f.add(OK, about, "", 
 
 // fail adds a failure for err, or for each of the errors that it joins.
 func (f *findings) fail(about string, err error) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // those that it joins itself
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range joined.Unwrap() {
 			f.fail(about, one)
 		}
