@@ -428,7 +428,9 @@ func TestACredentialTravelsUnencryptedToOtherMachinesOnlyWhereThatIsAnException(
 
 // exposed is the connections of c that are encrypted, or those that are not, over which a credential goes.
 func exposed(c *Config, encrypted bool) []Exposed {
-	return slices.DeleteFunc(c.Exposed(), func(e Exposed) bool { return !e.Credential || e.Encrypted != encrypted })
+	return slices.DeleteFunc(c.Exposed(), func(e Exposed) bool {
+		return !e.Credential || e.Encrypted != encrypted
+	})
 }
 
 func TestACredentialGoesToAServerThatIsNotVerifiedOnlyWhereThatIsAnException(t *testing.T) {

@@ -18,7 +18,7 @@ type Config struct {
 	Source   Source
 	Session  Session
 	Requests Requests
-	Service  Service
+	Hooks    Hooks
 	Sweep    SweepConfig
 	Metrics  *metrics.Resource
 	Log      *zap.Logger
@@ -81,24 +81,28 @@ type Requests interface {
 	Changed() <-chan struct{}
 }
 
-// Service has the news of the service that are not rows. Each function may be nil.
-type Service struct {
+// Hooks are functions of the surroundings. Each may be nil.
+type Hooks struct {
 	// Waits returns the pause that the service asked for, while it lasts, or nil.
 	Waits func() *Wait
 	// Renewed returns a channel that is closed when the credentials of sources may have changed.
 	Renewed func() <-chan struct{}
+	// Hide takes secrets out of a text that all readers of the watermarks see.
+	Hide func(text string) string
+	// Published is called with the rows and deletions of each transaction that is committed.
+	Published func(rows []schemas.Record, deleted []int64)
 }
 
-func (s *Service) waits() *Wait {
-	if s.Waits == nil {
+func (h *Hooks) waits() *Wait {
+	if h.Waits == nil {
 		return nil
 	}
-	return s.Waits()
+	return h.Waits()
 }
 
-func (s *Service) renewed() <-chan struct{} {
-	if s.Renewed == nil {
+func (h *Hooks) renewed() <-chan struct{} {
+	if h.Renewed == nil {
 		return nil
 	}
-	return s.Renewed()
+	return h.Renewed()
 }

@@ -291,6 +291,21 @@ func TestTheWatermarkSaysThatPollsFailOnceTheyHaveForAWhile(t *testing.T) {
 	}
 }
 
+// Every reader of the watermarks sees why a resource fails, and an error may repeat a secret.
+func TestTheWatermarkShowsNoSecret(t *testing.T) {
+	s := openShop(t, 0, func(c *Config) {
+		c.Hooks.Hide = func(text string) string { return strings.ReplaceAll(text, "hunter2", "***") }
+	})
+	began := s.poller.cfg.now()
+	s.now = s.now.Add(time.Minute)
+	if err := s.poller.writer.reportFailure(errors.New("no login with hunter2"), began); err != nil {
+		t.Fatal(err)
+	}
+	if told := s.mark.Trouble; told == nil || told.Why != "no login with ***" {
+		t.Errorf("%+v", told)
+	}
+}
+
 // A resource that publishes nothing says so where everybody looks, not only on its owner's page.
 func TestTheWatermarkSaysThatAResourceIsBlocked(t *testing.T) {
 	s := openShop(t, 0, fewRows(20))

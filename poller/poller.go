@@ -93,7 +93,7 @@ func (p *Poller) Run(ctx context.Context) error {
 		if err := p.acceptRequests(); err != nil {
 			return err
 		}
-		began, renewed := p.cfg.now(), p.cfg.Service.renewed() // before the poll uses the credentials
+		began, renewed := p.cfg.now(), p.cfg.Hooks.renewed() // before the poll uses the credentials
 		next := began
 		err := p.poll(ctx)
 		if err == nil {

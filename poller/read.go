@@ -73,7 +73,7 @@ func (p *Poller) read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
 				yield(Batch{}, context.Cause(ctx))
 				return
 			}
-			if err := p.writer.reportWait(p.cfg.Service.waits()); err != nil {
+			if err := p.writer.reportWait(p.cfg.Hooks.waits()); err != nil {
 				yield(Batch{}, err)
 				return
 			}

@@ -46,7 +46,13 @@ func (w *writer) commit(tx watermark.Transaction) error {
 	}
 	now := w.cfg.now()
 	w.state.seal(&tx, w.cfg.wall())
-	tx.Watermark.Trouble = w.trouble()
+	if trouble := w.trouble(); trouble != nil {
+		shown := *trouble
+		if w.cfg.Hooks.Hide != nil {
+			shown.Why = w.cfg.Hooks.Hide(shown.Why)
+		}
+		tx.Watermark.Trouble = &shown
+	}
 	if w.failed = w.cfg.Session.Commit(w.commits, tx); w.failed != nil {
 		return w.failed
 	}
@@ -60,6 +66,9 @@ func (w *writer) commit(tx watermark.Transaction) error {
 	}
 	w.told = tx.Watermark.Trouble
 	w.cfg.Metrics.RowsPublished.Add(float64(len(tx.Rows)))
+	if w.cfg.Hooks.Published != nil {
+		w.cfg.Hooks.Published(tx.Rows, tx.Deletes)
+	}
 	for _, letter := range tx.DeadLetters {
 		if letter.Row != nil {
 			field := cmp.Or(letter.Field, "row")

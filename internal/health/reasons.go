@@ -20,9 +20,6 @@ var Reasons = []Reason{
 			"nothing is settled past them",
 		Remedy: "correct at the service the field that the text names, and it goes on by itself; or, if the " +
 			"schema is too narrow, change it (schemas.dir) and restart", See: "Changing a schema"},
-	{Code: "first_row_unfit", State: Blocked, Says: "that came breaks the contract in",
-		Means:  "`check` read a row that cannot be published",
-		Remedy: "correct the row at the service, or the schema", See: "Dead letters"},
 	{Code: "column_gone", State: Blocked, Says: "has no column",
 		Means: "a column was renamed or dropped, or the table was replaced by one without it. Nothing is " +
 			"published, so that null does not replace good values",

@@ -34,9 +34,10 @@ type house struct {
 	long, bare, against []string
 }
 
-// standIns are the packages that play the service or start other people's servers, for tests and the demo.
-var standIns = []string{"cmd/storefake", "cmd/storestream/internal/stage", "internal/rounds", "internal/standins/storefake",
-	"internal/standins/servers"}
+// standIns are the packages that play the service, start other people's servers, or help tests. The program
+// contains none of them.
+var standIns = []string{"cmd/storefake", "cmd/storestream/internal/stage", "internal/rounds",
+	"internal/standins/storefake", "internal/standins/servers"}
 
 // size is the size of one part, without tests.
 type size struct {

@@ -100,8 +100,8 @@ func TestARedirectWithinTheServiceIsFollowed(t *testing.T) {
 			http.Redirect(w, r, path+"/?"+r.URL.RawQuery, http.StatusTemporaryRedirect)
 			return
 		}
-		fmt.Fprintf(w, `{"data":[],"meta":{"has_more":%t}}`, r.Header.Get("Authorization") == "Bearer planted-key" &&
-			r.URL.RawQuery == "page=0")
+		whole := r.Header.Get("Authorization") == "Bearer planted-key" && r.URL.RawQuery == "page=0"
+		fmt.Fprintf(w, `{"data":[],"meta":{"has_more":%t}}`, whole)
 	}))
 	defer service.Close()
 	c, err := New(Config{BaseURL: service.URL, APIKey: rotation.Literal("planted-key"), Attempts: 1})

@@ -216,9 +216,12 @@ func (o *owner) newPoller(session *producer.Session, requests *producer.Requests
 			},
 			Days: func(days []rest.DayRange) { o.change(func(l *live) { l.days = days }) },
 		}),
-		Session: &shownSession{session, o}, Requests: requests,
-		Service: poller.Service{Waits: o.sources.Waits(o.resource.Name), Renewed: o.secrets.Renewed},
-		Sweep:   o.sweep, Metrics: o.metrics, Log: o.log, Failures: failures,
+		Session: session, Requests: requests,
+		Hooks: poller.Hooks{Waits: o.sources.Waits(o.resource.Name), Renewed: o.secrets.Renewed,
+			Hide: o.secrets.Hide, Published: func(rows []schemas.Record, deleted []int64) {
+				o.board.Published(o.resource, rows, deleted)
+			}},
+		Sweep: o.sweep, Metrics: o.metrics, Log: o.log, Failures: failures,
 	})
 }
 
@@ -252,25 +255,4 @@ func (o *owner) now() live {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.live
-}
-
-// shownSession is a session of which the page shows a sample of the rows.
-type shownSession struct {
-	*producer.Session
-	owner *owner
-}
-
-// Commit is the session's.
-func (s *shownSession) Commit(ctx context.Context, tx watermark.Transaction) error {
-	o := s.owner
-	if trouble := tx.Watermark.Trouble; trouble != nil { // all readers of the topic see it
-		shown := *trouble
-		shown.Why = o.secrets.Hide(trouble.Why)
-		tx.Watermark.Trouble = &shown
-	}
-	err := s.Session.Commit(ctx, tx)
-	if err == nil {
-		o.board.Published(o.resource, tx.Rows, tx.Deletes)
-	}
-	return err
 }
