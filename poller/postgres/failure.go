@@ -115,6 +115,10 @@ func (db *DB) explain(table string, err error) error {
 			return &poller.BlockedError{What: fmt.Sprintf(says, table, address, login.User, login.Database),
 				Err: message}
 		}
+		if pe.Code == codeProtocol {
+			return fmt.Errorf("read %s from %s: %w. A pooler without a server for it answers so: is PostgreSQL up?",
+				table, address, message)
+		}
 		return fmt.Errorf("read %s from %s: %w", table, address, message)
 	case errors.Is(err, errLagging), errors.Is(err, errRetyped), errors.Is(err, errSwapped),
 		errors.As(err, new(*pgproto3.ExceededMaxBodyLenErr)):
