@@ -292,6 +292,36 @@ func TestALogThatLostItsEndIsFilledFromTheStart(t *testing.T) {
 	wantAfresh(t, "without its last record", s.take(s.cluster("c", nil)).Watermark())
 }
 
+// A person deletes all records of the data topic. Behind the last watermark's ends it had a transaction that
+// was aborted, so the log begins after those ends now.
+func TestALogWhoseRecordsWereDeletedBehindTheWatermarksEndsIsTakenOver(t *testing.T) {
+	s := newStage(t)
+	c := s.cluster("a", nil)
+	session := s.take(c)
+	s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+	s.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: "store.dead_letters",
+		Err: kerr.InvalidRecord})
+	tx := next(session, s.order(1, "2026-11-20T10:00:00Z", "Shipped"))
+	tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/2", Row: []byte(`{}`)}}
+	if err := session.Commit(s.ctx(), tx); !errors.Is(err, producer.ErrAborted) {
+		t.Fatalf("commit: %v, expected ErrAborted", err)
+	}
+	session.Close()
+	ends, err := s.admin.ListEndOffsets(s.ctx(), "store.orders")
+	if err == nil {
+		_, err = s.admin.DeleteRecords(s.ctx(), ends.Offsets())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := s.take(c)
+	if got := s.rebuilt(again); len(got) != 0 {
+		t.Errorf("rebuilt %v of a log without records", got)
+	}
+	s.commit(again, next(again, s.order(1, "2026-11-20T10:00:00Z", "Shipped")))
+	s.wantIDs(1)
+}
+
 // A log may seem shorter than it is, when a broker has just become the leader of a partition.
 func TestALogThatSeemsShorterForAMomentIsLookedAtAgain(t *testing.T) {
 	s := newStage(t)

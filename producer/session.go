@@ -82,16 +82,19 @@ func (s *Session) Rebuild(ctx context.Context, fold func(watermark.Published) er
 	if s.mark.DedupFrom == schemas.MaxInstant && s.mark.Ends == nil {
 		return nil // dedup is empty
 	}
-	topic, from := s.data, s.c.firstSince(s.mark.DedupFrom)
-	spans, err := s.c.spans(ctx, topic.name, from, s.c.admin.ListEndOffsets)
+	topic := s.data
+	from, err := s.c.offsets(ctx, topic.name, s.c.firstSince(s.mark.DedupFrom))
 	if err != nil {
 		return err
 	}
-	for i := range spans {
-		if p := spans[i].partition; int(p) < len(s.mark.Ends) {
-			spans[i].from = min(spans[i].from, s.mark.Ends[p])
-		}
+	spans, err := s.c.toHighWatermark(ctx, topic.name)
+	if err != nil {
+		return err
 	}
+	for p := range min(len(from), len(s.mark.Ends)) {
+		from[p] = min(from[p], s.mark.Ends[p])
+	}
+	goOn(spans, from) // not before a log's start: its records may have been deleted, those at Ends too
 	beyond := 0
 	rows := newRowReader(s.c, s.target, topic.partitions)
 	for record, err := range s.c.fold(ctx, topic.name, spans) {
