@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -209,6 +211,43 @@ func TestADataTopicThatWasMadeAnewIsAFirstLoadAlsoWithoutTopicIDs(t *testing.T) 
 	smaller := s.cluster("b", func(c *producer.Config) { c.Partitions = 1 })
 	s.remake(smaller, "store.orders")
 	wantAfresh(t, "made anew once more, with fewer partitions", s.take(smaller).Watermark())
+}
+
+// The new topic has wrong settings as well, and the minute between two looks ends while the owner writes. Its
+// aborted rows have made the log longer, so only its last watermark tells the successor.
+func TestAnOwnerThatWroteToANewTopicSaysSoBeforeItLooksAgain(t *testing.T) {
+	s, now := newStage(t, withoutIDs()), time.Now()
+	var later atomic.Int64
+	c := s.cluster("a", func(c *producer.Config) {
+		c.Now = func() time.Time { return now.Add(time.Duration(later.Load())) }
+	})
+	session := s.take(c)
+	s.commit(session, at5(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+	if _, err := s.admin.DeleteTopics(s.ctx(), "store.orders"); err != nil {
+		t.Fatal(err)
+	}
+	s.knows("store.orders", false)
+	if _, err := s.admin.CreateTopics(s.ctx(), 3, 1, nil, "store.orders"); err != nil { // no cleanup.policy
+		t.Fatal(err)
+	}
+	s.knows("store.orders", true)
+	s.broker.ControlKey(int16(kmsg.EndTxn), func(kmsg.Request) (kmsg.Response, error, bool) {
+		later.Store(int64(time.Minute))
+		return nil, nil, false
+	})
+	var rows []schemas.Record
+	for id := range int64(100) {
+		rows = append(rows, s.order(id, "2026-11-20T09:00:00Z", "Shipped"))
+	}
+	s.commitsLost(session, rows...)
+	session.Close()
+	compact := "compact"
+	_, err := s.admin.AlterTopicConfigs(s.ctx(), []kadm.AlterConfig{{Name: "cleanup.policy", Value: &compact}},
+		"store.orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantAfresh(t, "the successor", s.take(c).Watermark())
 }
 
 // An owner with nothing to write notices within a minute.

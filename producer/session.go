@@ -367,8 +367,10 @@ func (s *Session) giveUp(b *batch, err error) error {
 	if b.behind == &s.data {
 		s.log.Warn("the data topic was created anew, or lost records, under this owner: publishing everything "+
 			"from the start", zap.String("topic", s.data.name))
-		s.data.ends = nil
+		s.data.ends, s.looked = nil, s.c.cfg.Now() // another look could end the session before this commit
 		fresh := watermark.Transaction{Watermark: anew(&s.mark, s.data.id, s.target.resource)}
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
 		err = errors.Join(err, s.Commit(ctx, fresh))
 	}
 	return s.lose("writing to topic "+b.behind.name, err)
