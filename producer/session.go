@@ -315,13 +315,9 @@ func (s *Session) write(ctx context.Context, b *batch, mark *watermark.Watermark
 		return fmt.Errorf("encoding the watermark: %w", err)
 	}
 	topic, of := s.c.Watermarks(), s.marks.partitions
-	err = b.send(ctx, s.cl, []kgo.Record{{Topic: topic, Key: []byte(mark.Resource), Value: value,
+	return b.send(ctx, s.cl, []kgo.Record{{Topic: topic, Key: []byte(mark.Resource), Value: value,
 		Headers:   []kgo.RecordHeader{{Key: headerPartitions, Value: strconv.AppendInt(nil, int64(of), 10)}},
 		Partition: partitionOf(mark.Resource, of), Timestamp: recordTime(mark.Written)}})
-	if err != nil {
-		return err
-	}
-	return awaitPartitions(ctx, s.cl, topic)
 }
 
 // awaitPartitions waits until EndTransaction will see the records that the client has written to topic.
@@ -331,9 +327,11 @@ func (s *Session) write(ctx context.Context, b *batch, mark *watermark.Watermark
 // storePartitionsUpdate) hands the records to the partitions first and publishes the partitions after. If
 // the machine is busy, the loop may stand still between the two for as long as a produce request takes.
 // Then every promise is kept, Flush returns, and EndTransaction finds no partition that was written. It
-// aborts the transaction as an empty one, and returns nil. A transaction of two topics is safe: the first
-// was published before the second got its records. A watermark alone is not, and every session may begin
-// with one.
+// aborts the transaction as an empty one, and returns nil.
+//
+// If it finds a partition of another topic, it commits, and the client takes the one that it did not find for
+// a part of the next transaction as well. Before KIP-890 it does not tell the coordinator of that one again,
+// and the next transaction's records in it would hang.
 func awaitPartitions(ctx context.Context, cl *kgo.Client, topic string) error {
 	for {
 		if leader, _, err := cl.PartitionLeader(topic, 0); leader >= 0 || err != nil {
