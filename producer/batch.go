@@ -85,8 +85,9 @@ func (s *Session) fill(tx watermark.Transaction, mark *watermark.Watermark) *bat
 	return b
 }
 
-// send hands records to the client and waits until the brokers have each of them. It checks every promise,
-// because the end of a transaction succeeds even if its records failed.
+// send hands records to the client and waits until the brokers have each of them, and the client shows that.
+// It checks every promise, because the end of a transaction succeeds even if its records failed. Records of
+// one topic stand together, and there are two topics at most.
 func (b *batch) send(ctx context.Context, cl *kgo.Client, records []kgo.Record) error {
 	promise := b.note
 	for i := range records {
@@ -94,11 +95,16 @@ func (b *batch) send(ctx context.Context, cl *kgo.Client, records []kgo.Record) 
 	}
 	flushed := cl.Flush(ctx) // nil: every promise was kept or refused
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	failed := b.failed
+	b.mu.Unlock()
 	if flushed != nil {
-		return errors.Join(context.Cause(ctx), b.failed)
+		return errors.Join(context.Cause(ctx), failed)
 	}
-	return b.failed
+	if failed != nil || len(records) == 0 {
+		return failed
+	}
+	return errors.Join(awaitPartitions(ctx, cl, records[0].Topic),
+		awaitPartitions(ctx, cl, records[len(records)-1].Topic))
 }
 
 // note takes in the brokers' answer for a record. A broker that knew it as a duplicate need not know its

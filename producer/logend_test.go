@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -211,6 +213,43 @@ func TestADataTopicThatWasMadeAnewIsAFirstLoadAlsoWithoutTopicIDs(t *testing.T) 
 	wantAfresh(t, "made anew once more, with fewer partitions", s.take(smaller).Watermark())
 }
 
+// The new topic has wrong settings as well, and the minute between two looks ends while the owner writes. Its
+// aborted rows have made the log longer, so only its last watermark tells the successor.
+func TestAnOwnerThatWroteToANewTopicSaysSoBeforeItLooksAgain(t *testing.T) {
+	s, now := newStage(t, withoutIDs()), time.Now()
+	var later atomic.Int64
+	c := s.cluster("a", func(c *producer.Config) {
+		c.Now = func() time.Time { return now.Add(time.Duration(later.Load())) }
+	})
+	session := s.take(c)
+	s.commit(session, at5(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+	if _, err := s.admin.DeleteTopics(s.ctx(), "store.orders"); err != nil {
+		t.Fatal(err)
+	}
+	s.knows("store.orders", false)
+	if _, err := s.admin.CreateTopics(s.ctx(), 3, 1, nil, "store.orders"); err != nil { // no cleanup.policy
+		t.Fatal(err)
+	}
+	s.knows("store.orders", true)
+	s.broker.ControlKey(int16(kmsg.EndTxn), func(kmsg.Request) (kmsg.Response, error, bool) {
+		later.Store(int64(time.Minute))
+		return nil, nil, false
+	})
+	var rows []schemas.Record
+	for id := range int64(100) {
+		rows = append(rows, s.order(id, "2026-11-20T09:00:00Z", "Shipped"))
+	}
+	s.commitsLost(session, rows...)
+	session.Close()
+	compact := "compact"
+	_, err := s.admin.AlterTopicConfigs(s.ctx(), []kadm.AlterConfig{{Name: "cleanup.policy", Value: &compact}},
+		"store.orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantAfresh(t, "the successor", s.take(c).Watermark())
+}
+
 // An owner with nothing to write notices within a minute.
 func TestAnIdleOwnerNoticesThatTheDataTopicWasMadeAnew(t *testing.T) {
 	s := newStage(t, withoutIDs())
@@ -290,6 +329,36 @@ func TestALogThatLostItsEndIsFilledFromTheStart(t *testing.T) {
 	}
 	lost = 1 // the marker that ended the last transaction
 	wantAfresh(t, "without its last record", s.take(s.cluster("c", nil)).Watermark())
+}
+
+// A person deletes all records of the data topic. Behind the last watermark's ends it had a transaction that
+// was aborted, so the log begins after those ends now.
+func TestALogWhoseRecordsWereDeletedBehindTheWatermarksEndsIsTakenOver(t *testing.T) {
+	s := newStage(t)
+	c := s.cluster("a", nil)
+	session := s.take(c)
+	s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+	s.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: "store.dead_letters",
+		Err: kerr.InvalidRecord})
+	tx := next(session, s.order(1, "2026-11-20T10:00:00Z", "Shipped"))
+	tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/2", Row: []byte(`{}`)}}
+	if err := session.Commit(s.ctx(), tx); !errors.Is(err, producer.ErrAborted) {
+		t.Fatalf("commit: %v, expected ErrAborted", err)
+	}
+	session.Close()
+	ends, err := s.admin.ListEndOffsets(s.ctx(), "store.orders")
+	if err == nil {
+		_, err = s.admin.DeleteRecords(s.ctx(), ends.Offsets())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := s.take(c)
+	if got := s.rebuilt(again); len(got) != 0 {
+		t.Errorf("rebuilt %v of a log without records", got)
+	}
+	s.commit(again, next(again, s.order(1, "2026-11-20T10:00:00Z", "Shipped")))
+	s.wantIDs(1)
 }
 
 // A log may seem shorter than it is, when a broker has just become the leader of a partition.

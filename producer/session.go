@@ -82,16 +82,19 @@ func (s *Session) Rebuild(ctx context.Context, fold func(watermark.Published) er
 	if s.mark.DedupFrom == schemas.MaxInstant && s.mark.Ends == nil {
 		return nil // dedup is empty
 	}
-	topic, from := s.data, s.c.firstSince(s.mark.DedupFrom)
-	spans, err := s.c.spans(ctx, topic.name, from, s.c.admin.ListEndOffsets)
+	topic := s.data
+	from, err := s.c.offsets(ctx, topic.name, s.c.firstSince(s.mark.DedupFrom))
 	if err != nil {
 		return err
 	}
-	for i := range spans {
-		if p := spans[i].partition; int(p) < len(s.mark.Ends) {
-			spans[i].from = min(spans[i].from, s.mark.Ends[p])
-		}
+	spans, err := s.c.toHighWatermark(ctx, topic.name)
+	if err != nil {
+		return err
 	}
+	for p := range min(len(from), len(s.mark.Ends)) {
+		from[p] = min(from[p], s.mark.Ends[p])
+	}
+	goOn(spans, from) // not before a log's start: its records may have been deleted, those at Ends too
 	beyond := 0
 	rows := newRowReader(s.c, s.target, topic.partitions)
 	for record, err := range s.c.fold(ctx, topic.name, spans) {
@@ -312,13 +315,9 @@ func (s *Session) write(ctx context.Context, b *batch, mark *watermark.Watermark
 		return fmt.Errorf("encoding the watermark: %w", err)
 	}
 	topic, of := s.c.Watermarks(), s.marks.partitions
-	err = b.send(ctx, s.cl, []kgo.Record{{Topic: topic, Key: []byte(mark.Resource), Value: value,
+	return b.send(ctx, s.cl, []kgo.Record{{Topic: topic, Key: []byte(mark.Resource), Value: value,
 		Headers:   []kgo.RecordHeader{{Key: headerPartitions, Value: strconv.AppendInt(nil, int64(of), 10)}},
 		Partition: partitionOf(mark.Resource, of), Timestamp: recordTime(mark.Written)}})
-	if err != nil {
-		return err
-	}
-	return awaitPartitions(ctx, s.cl, topic)
 }
 
 // awaitPartitions waits until EndTransaction will see the records that the client has written to topic.
@@ -328,9 +327,11 @@ func (s *Session) write(ctx context.Context, b *batch, mark *watermark.Watermark
 // storePartitionsUpdate) hands the records to the partitions first and publishes the partitions after. If
 // the machine is busy, the loop may stand still between the two for as long as a produce request takes.
 // Then every promise is kept, Flush returns, and EndTransaction finds no partition that was written. It
-// aborts the transaction as an empty one, and returns nil. A transaction of two topics is safe: the first
-// was published before the second got its records. A watermark alone is not, and every session may begin
-// with one.
+// aborts the transaction as an empty one, and returns nil.
+//
+// If it finds a partition of another topic, it commits, and the client takes the one that it did not find for
+// a part of the next transaction as well. Before KIP-890 it does not tell the coordinator of that one again,
+// and the next transaction's records in it would hang.
 func awaitPartitions(ctx context.Context, cl *kgo.Client, topic string) error {
 	for {
 		if leader, _, err := cl.PartitionLeader(topic, 0); leader >= 0 || err != nil {
@@ -364,8 +365,10 @@ func (s *Session) giveUp(b *batch, err error) error {
 	if b.behind == &s.data {
 		s.log.Warn("the data topic was created anew, or lost records, under this owner: publishing everything "+
 			"from the start", zap.String("topic", s.data.name))
-		s.data.ends = nil
+		s.data.ends, s.looked = nil, s.c.cfg.Now() // another look could end the session before this commit
 		fresh := watermark.Transaction{Watermark: anew(&s.mark, s.data.id, s.target.resource)}
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
 		err = errors.Join(err, s.Commit(ctx, fresh))
 	}
 	return s.lose("writing to topic "+b.behind.name, err)

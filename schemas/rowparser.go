@@ -129,15 +129,18 @@ func wellFormed(text jsontext.Value) bool {
 	return text.IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// lookUp returns the field of a quoted name, -1 if the schema has none. Rows list their fields in the same
-// order, mostly that of the schema, so it looks at next first.
+// lookUp returns the field of a quoted name, -1 if the schema has none or the name is no JSON. Rows list
+// their fields in the same order, mostly that of the schema, so it looks at next first.
 func (p *RowParser) lookUp(quoted []byte, next int) int {
 	name := quoted[1 : len(quoted)-1]
 	if next < len(p.res.Fields) && string(name) == p.res.Fields[next].Name {
 		return next
 	}
 	if bytes.IndexByte(name, '\\') >= 0 {
-		p.scratch, _ = jsontext.AppendUnquote(p.scratch[:0], quoted)
+		var err error
+		if p.scratch, err = jsontext.AppendUnquote(p.scratch[:0], quoted); err != nil {
+			return -1 // what stands before the fault may be a field's name
+		}
 		name = p.scratch
 	}
 	if i, ok := p.res.index[string(name)]; ok {

@@ -141,7 +141,7 @@ func TestWhatIsNotOneJSONObjectIsRejectedAsARow(t *testing.T) {
 		`{"id":7,` + times + `} {}`: true, `{"id":7,` + times + `}x`: true, `{"id":7,'status':1}`: true,
 		`{id:7}`: false, `{"id":7,"x":"a` + "\n" + `"}`: true, `{"id":7 "status":"x"}`: true, `{"id":7,}`: true,
 		`{"id":7,"x":` + strings.Repeat("[", 1_000_000): true, `{"id":7,"x":nul}`: true, `{"id":7,"x":07}`: true,
-		`{"id":,"x":1}`: false, `{"status":"x";"id":7}`: false} {
+		`{"id":,"x":1}`: false, `{"status":"x";"id":7}`: false, `{"id\q":7,` + times + `}`: false} {
 		_, rej := parseOne(t, "orders", row)
 		if rej == nil || rej.Field != "" || rej.HasID != hasID || hasID && rej.ID != 7 {
 			t.Errorf("%.40s: %+v", row, rej)

@@ -344,16 +344,19 @@ func TestOnlyPlainAvroSchemasAreRead(t *testing.T) {
 
 // Small registries, and proxies in front of large ones, may know no more than registering and reading.
 func TestARegistryThatCannotLookSchemasUpIsRegisteredWith(t *testing.T) {
-	fake, g := registryFor(t)
-	for _, subject := range []string{"store.orders-key", "store.orders-value"} {
-		refuse(fake, http.MethodPost, "/subjects/"+subject, http.StatusNotFound, "404 page not found")
-	}
-	r := load(t).Get("orders")
-	key, value, err := g.Ensure(t.Context(), "store.orders", r, true)
-	if err != nil || key == 0 || value == 0 {
-		t.Fatalf("ids %d and %d: %v", key, value, err)
-	}
-	if _, _, err := g.Ensure(t.Context(), "store.orders", r, false); err == nil {
-		t.Error("without registering, a schema that cannot be looked up was taken for present")
+	for body, status := range map[string]int{"404 page not found": http.StatusNotFound,
+		`{"error_code":405,"message":"HTTP 405 Method Not Allowed"}`: http.StatusMethodNotAllowed} {
+		fake, g := registryFor(t)
+		for _, subject := range []string{"store.orders-key", "store.orders-value"} {
+			refuse(fake, http.MethodPost, "/subjects/"+subject, status, body)
+		}
+		r := load(t).Get("orders")
+		key, value, err := g.Ensure(t.Context(), "store.orders", r, true)
+		if err != nil || key == 0 || value == 0 {
+			t.Fatalf("%d: ids %d and %d: %v", status, key, value, err)
+		}
+		if _, _, err := g.Ensure(t.Context(), "store.orders", r, false); err == nil {
+			t.Error("without registering, a schema that cannot be looked up was taken for present")
+		}
 	}
 }

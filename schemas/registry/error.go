@@ -104,7 +104,7 @@ func (c *Client) diagnose(subject string, err error) error {
 		fault = Unreachable
 	case code == http.StatusNotFound && reply.ErrorCode/100 == 404:
 		fault = NotRegistered
-	case reply.ErrorCode == 0 || code == http.StatusNotFound:
+	case reply.ErrorCode == 0 || code == http.StatusNotFound || code == http.StatusMethodNotAllowed:
 		fault = NotARegistry
 	}
 	const most = 600
