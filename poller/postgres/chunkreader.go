@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -24,6 +25,9 @@ const (
 	// it is one transaction of some ten thousand rows. (Of 2M orders, 1.5 MiB peaked at 75 to 84 MiB, 1.25 MiB
 	// at 72 to 78, at the same rate.)
 	chunkBytes = 1 << 20
+	// mostBytes is what a transaction reads if its first row comes later than slowRow.
+	mostBytes = 32 << 20
+	slowRow   = 500 * time.Millisecond
 	// firstWidth is the number of bytes that a row is expected to have before one was read.
 	firstWidth = 100
 	leastRows  = 100
@@ -57,6 +61,7 @@ type chunkReader struct {
 
 	limit int // the limit of rows that the server has not cancelled
 	width int // bytes of a row of the last chunk
+	bytes int // limits a transaction
 	// longRows is the time until which rows may come that are too long to be read whole.
 	longRows time.Time
 }
@@ -66,7 +71,7 @@ func newChunkReader(db *DB, c SourceConfig) *chunkReader {
 	if c.Doing == nil {
 		c.Doing = func(string) {}
 	}
-	return &chunkReader{SourceConfig: c, db: db, limit: c.MaxRows, width: firstWidth}
+	return &chunkReader{SourceConfig: c, db: db, limit: c.MaxRows, width: firstWidth, bytes: chunkBytes}
 }
 
 // chunks yields the rows of q after a place until another one, in chunks. A nil until means the end of the
@@ -138,6 +143,7 @@ func (r *chunkReader) open(ctx context.Context, q query, after key, until *key) 
 		}
 	}
 	sql.locks = t.lockable
+	asked := time.Now()
 	tx, err := r.db.begin(ctx, t, &r.lineage, &sql)
 	if err != nil {
 		return nil, err
@@ -147,7 +153,18 @@ func (r *chunkReader) open(ctx context.Context, q query, after key, until *key) 
 	}
 	tx.table, tx.limit, tx.until, tx.step, tx.end = t, limit, until, step, after
 	tx.more = tx.rows.NextRow()
+	if !sql.far { // otherwise it waits for rows that pass the filter
+		r.learn(time.Since(asked))
+	}
 	return tx, nil
+}
+
+// learn learns from the time until the first row of a transaction. Without an index on updated_at, the server
+// sorts the whole table before the first row, whatever the LIMIT. So the next transaction reads more.
+func (r *chunkReader) learn(first time.Duration) {
+	if r.bytes = chunkBytes; first > slowRow {
+		r.bytes = mostBytes
+	}
 }
 
 // next returns the next chunk of a transaction. A row goes from the connection's buffer straight into an
@@ -215,7 +232,7 @@ func (r *chunkReader) next(tx *transaction) (*chunk, error) {
 }
 
 // rows returns the limit of rows for the next transaction.
-func (r *chunkReader) rows() int { return max(min(r.limit, chunkBytes/r.width), 1) }
+func (r *chunkReader) rows() int { return max(min(r.limit, r.bytes/r.width), 1) }
 
 // identify reads the clock, the table, and its identity.
 func (r *chunkReader) identify(ctx context.Context) (*clock, *table, watermark.Identity, error) {
@@ -258,7 +275,8 @@ func (r *chunkReader) retry(ctx context.Context, failures *int, tx *transaction,
 	case smaller:
 		r.Metrics.SQLTimeouts.Inc()
 		if limit <= leastRows && !came {
-			return r.explain(err)
+			return fmt.Errorf("%w. It was a read of only %d rows: is there an index on (updated_at, id)?",
+				r.explain(err), limit)
 		}
 		r.limit, *failures = max(limit/2, leastRows), 0
 	case withoutLong:

@@ -1,6 +1,11 @@
 package postgres
 
-import "testing"
+import (
+	"errors"
+	"testing"
+
+	"github.com/storestream/storestream/poller"
+)
 
 func TestASnapshotIsOlderWhereItShowsLess(t *testing.T) {
 	running := func(ids ...uint64) []uint64 { return ids }
@@ -25,5 +30,16 @@ func TestASnapshotIsOlderWhereItShowsLess(t *testing.T) {
 	b := clock{snapshot: coarse(9), standby: true, position: 6}
 	if !b.olderThan(&a) || a.olderThan(&b) {
 		t.Error("two standbys are compared by how far they have replayed")
+	}
+}
+
+// A second look may find it. That read fails, and the pass that follows has to find it too.
+func TestAHistoryThatIsLostStaysLostUntilALineageBegins(t *testing.T) {
+	l := lineage{latest: &clock{snapshot: snapshot{xmin: 20, xmax: 20}, next: 20}}
+	for range 2 {
+		err := l.follow(&clock{snapshot: snapshot{xmin: 10, xmax: 10}, next: 10})
+		if lost, ok := errors.AsType[*poller.LostError](err); !ok || !lost.Sweep {
+			t.Errorf("%v, expected that the history is lost, and a sweep", err)
+		}
 	}
 }

@@ -98,7 +98,7 @@ func TestOfADatabaseWithoutEncodingTextIsReadThatIsUTF8(t *testing.T) {
 	r.poll()
 	r.says(1, "Rücklauf")
 	r.says(3, "Complete")
-	if reject := r.rejects[2]; reject.Field != "status" || !strings.Contains(reject.Err, "not UTF-8") {
+	if reject := r.rejects[2]; reject.Field != "status" || !strings.Contains(reject.Err, "in valid UTF-8") {
 		t.Errorf("order 2: %+v", reject)
 	}
 }

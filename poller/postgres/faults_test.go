@@ -89,6 +89,19 @@ func TestATableWithoutAnIndexIsRead(t *testing.T) {
 	r.sameAs(s)
 }
 
+// A server that sorts a large table for each statement cancels the smallest read too.
+func TestAReadThatIsCancelledHoweverSmallItIsAsksForTheIndex(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, strings.ReplaceAll(ordersTable, "orders", "slow")+`;
+		CREATE VIEW orders AS SELECT slow.* FROM slow, LATERAL (SELECT pg_sleep(1 + 0 * id)) AS x`)
+	s.exec("INSERT INTO slow VALUES (1, 1, 'Complete', 1, now(), now())")
+	s.exec(fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET statement_timeout = '200ms'", role, s.name))
+	err := s.readerOf(postgres.SourceConfig{MaxRows: 400}).read(poller.Request{})
+	if err == nil || !strings.Contains(err.Error(), "is there an index on (updated_at, id)?") {
+		t.Errorf("%v, expected a question for the index", err)
+	}
+}
+
 func TestALoadGoesOnAfterTheDatabaseOrThePoolerWasRestarted(t *testing.T) {
 	for name, restart := range map[string]func(context.Context) error{
 		"the database": func(ctx context.Context) error { return server.Restart(ctx) },

@@ -39,8 +39,8 @@ CASE WHEN NOT pg_is_in_recovery() THEN
 coalesce((SELECT attnum FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'updated_at'), 0), `
 
 // aloneSQL is cheaper than elsewhereSQL and leadsToSQL, which take PostgreSQL a millisecond.
-const aloneSQL = `, '', (SELECT CASE WHEN relhassubclass THEN 'children' ELSE '' END FROM pg_class
-	WHERE oid = to_regclass($1))`
+const aloneSQL = `, '', coalesce((SELECT CASE WHEN relhassubclass THEN 'children' ELSE '' END FROM pg_class
+	WHERE oid = to_regclass($1)), 'nothing')`
 
 // identity reads the clock and the identity of t.
 func (r *chunkReader) identity(ctx context.Context, t *table) (*clock, watermark.Identity, error) {

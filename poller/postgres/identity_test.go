@@ -113,6 +113,23 @@ func TestATableThatIsMovedToAnotherSchemaIsTheSameOne(t *testing.T) {
 	}
 }
 
+// The schema of the table is not in the role's search_path any more.
+func TestANameThatLeadsToNoTableAnyMoreBlocksAndSaysSo(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(put(1, "now()"))
+	r := s.direct(longOverlap)
+	r.poll()
+	change := func(searchPath string) {
+		s.exec(fmt.Sprintf("ALTER ROLE %s IN DATABASE %s %s", role, s.name, searchPath))
+		s.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() " +
+			"AND pid <> pg_backend_pid()")
+	}
+	change("SET search_path = nowhere")
+	r.isBlocked(poller.Request{}, "has no table orders that role")
+	change("RESET search_path")
+	r.poll()
+}
+
 // Another table has the name, and its owner has not put it in the place of the one before.
 func TestAnotherTableBlocksUntilItIsGoneOrAPersonConfirmsIt(t *testing.T) {
 	const first = "CREATE SCHEMA " + role + "; GRANT USAGE ON SCHEMA " + role + " TO " + role + "; CREATE %s; " +

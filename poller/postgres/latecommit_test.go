@@ -3,10 +3,13 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/postgres"
 	"github.com/storestream/storestream/schemas"
@@ -171,6 +174,36 @@ func TestARowFrozenBeforeItIsReadIsStillFound(t *testing.T) {
 	}
 	r.poll()
 	r.has(1)
+}
+
+// `run --once` makes one pass. If it were never to settle, each run would read the whole table again, and the
+// memory for what was published would fill.
+func TestAnOwnerThatMakesOnePassUnderTrafficSettles(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(fmt.Sprintf(manyOrders, 3000))
+	short := postgres.SourceConfig{MaxRows: 500, Overlap: time.Millisecond}
+	r := s.readerOf(short)
+	writers := []*pgx.Conn{s.writer(), s.writer()}
+	run(t, writers[0], "BEGIN; SELECT pg_current_xact_id()")
+	ended := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { // one of them is open at any time
+		defer close(ended)
+		for i := 1; wait.For(ctx, 50*time.Millisecond) == nil; i++ {
+			_, _ = writers[i%2].Exec(t.Context(), "BEGIN; SELECT pg_current_xact_id()")
+			_, _ = writers[(i+1)%2].Exec(t.Context(), "COMMIT")
+		}
+	}()
+	for range 3 {
+		stamp := s.instant("SELECT clock_timestamp()")
+		r.source = s.readerOf(short).source
+		if r.poll(); r.settled < stamp.Add(-time.Second) {
+			t.Errorf("settled stands at %s after a pass at %s", r.settled, stamp)
+		}
+	}
+	stop()
+	<-ended
+	r.sameAs(s)
 }
 
 // The first part of the pass is read while a transaction is open, the rest after a crash, when it is over.

@@ -2,12 +2,21 @@ package postgres
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
+)
+
+const (
+	// coldPatience limits the time that pass.quiesce waits.
+	coldPatience = 2 * time.Second
+	quiesceEvery = 20 * time.Millisecond
 )
 
 // pass is one read of everything that may have changed since settled, in the order (updated_at, id), or the
@@ -80,6 +89,26 @@ func (p *pass) inherit(r poller.Request) {
 	if c.time.Add(p.horizons.allowed) < p.from.Add(p.horizons.overlap) {
 		p.horizons.wentBack(c.time)
 	}
+}
+
+// quiesce waits until the transactions before the first horizon of a new owner are over. Otherwise, on a busy
+// database, no horizon would count for this pass. An owner that makes one pass, as run --once does, would
+// never settle.
+func (p *pass) quiesce(ctx context.Context, r *chunkReader, of poller.Request) (err error) {
+	next := p.clock.next
+	for began := time.Now(); p.clock.known && p.clock.xmin < next && time.Since(began) < coldPatience; {
+		if err = wait.For(ctx, quiesceEvery); err != nil {
+			return err
+		}
+		if p.clock, p.table, p.identity, err = r.identify(ctx); err != nil {
+			return err
+		}
+		if p.lags(of) { // another server has answered
+			return r.explain(errLagging)
+		}
+		p.horizons.observe(p.clock, true)
+	}
+	return nil
 }
 
 // lost returns why the results of earlier passes do not count any more, or nil: the clock was set back

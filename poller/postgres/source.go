@@ -105,18 +105,25 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 		return err
 	}
 	p := newPass(s, r, c, t, id)
-	if p.lags(r) {
+	lags := p.lags(r)
+	if lags {
 		if err := before.wait(); err != nil {
 			s.reader.lineage = before // nothing is read of that server
 			return s.reader.explain(err)
 		}
 	}
+	cold := len(s.horizons.recorded) == 0
 	p.inherit(r)
 	p.horizons.observe(c, true)
+	if cold && r.Cursor == nil && !lags { // nothing is to be won from a server that lags for too long
+		if err := p.quiesce(ctx, s.reader, r); err != nil {
+			return err
+		}
+	}
 	if lost := p.lost(r, s.reader.Start); lost != nil {
 		return lost
 	}
-	if err := s.reader.lineage.reached(id.Timeline); err != nil {
+	if err := s.reader.lineage.reached(p.identity.Timeline); err != nil {
 		return err
 	}
 	if lost := p.begin(r); lost != nil {
@@ -144,7 +151,7 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 		return blocked
 	}
 	s.horizons.prune(p.xmin)
-	if (p.floor == nil || c.standby) && p.delays() != "" {
+	if (p.floor == nil || p.clock.standby) && p.delays() != "" {
 		s.rested = time.Now().Add(min(time.Since(began), longestRest))
 	}
 	return nil
