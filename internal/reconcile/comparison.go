@@ -215,11 +215,14 @@ func (c *Comparison) suspect(id int64, topic rowset.Version, inTopic bool) *susp
 	return s
 }
 
-// See notes that another read of the source has shown a suspect in this state at this time.
+// See notes that another read of the source has shown a suspect in this state, by this time. When that read
+// began is not known. So it can restart a confirmation and cannot complete one: it may have gone to the same
+// copy that lags at the same moment as the last look.
 func (c *Comparison) See(id int64, state rowset.Version, at time.Time) {
 	if s := c.suspects[id]; s != nil {
-		s.sighted = true
-		s.seen.Shown(state, at, at)
+		if s.sighted = true; s.seen.State() != state {
+			s.seen.Shown(state, at, at)
+		}
 	}
 }
 

@@ -159,8 +159,8 @@ func TestAServerThatLagsBehindWhatWasReadIsNotBelieved(t *testing.T) {
 	r.has(3)
 }
 
-// A sweep looks twice at what differs. A standby that stands still shows an older state both times, however far
-// apart the looks are, and the newer one was published.
+// A sweep looks twice at what differs. A standby that stands still shows an older state both times, however
+// far apart the looks are, and the newer one was published.
 func TestAComparisonDoesNotBelieveAServerThatLagsBehindWhatPollsRead(t *testing.T) {
 	s := openShop(t, ordersTable)
 	s.exec(put(1, "clock_timestamp()"))

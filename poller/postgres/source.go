@@ -59,9 +59,9 @@ func NewSource(db *DB, c SourceConfig) *Source {
 	return &Source{reader: newChunkReader(db, c), horizons: horizons{overlap: c.Overlap, allowed: allowedStep}}
 }
 
-// Beside returns a source of the same table for comparisons with what s has read. It does not believe a server
-// that shows less than s was shown before. Otherwise two looks at a standby that lags would confirm that a row
-// is deleted, or has an older state, although s has published the newer one.
+// Beside returns a source of the same table for comparisons with what s has read. It does not believe a
+// server that shows less than s was shown before. Otherwise two looks at a standby that lags would confirm
+// that a row is deleted, or has an older state, although s has published the newer one.
 func (s *Source) Beside() *Source {
 	beside := NewSource(s.reader.db, s.reader.SourceConfig)
 	beside.reader.Doing, beside.polls = func(string) {}, s
