@@ -45,6 +45,8 @@ type Report struct {
 	Unread int
 	// Early rows of the topic are from before Start, and the source did not show them. They were not compared.
 	Early int
+	// Shown is set if the first reading met a row that can be published, also one behind the part.
+	Shown bool
 	// Empty is set if a look found the source without any row. That is likelier an outage than true.
 	Empty bool
 }
@@ -59,6 +61,7 @@ func (r Report) Plus(part Report) Report {
 	r.Unread += part.Unread
 	r.Early += part.Early
 	r.Nameless, r.Empty = max(r.Nameless, part.Nameless), r.Empty || part.Empty
+	r.Shown = r.Shown || part.Shown
 	return r
 }
 
