@@ -2,6 +2,7 @@ package poller
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,21 @@ func TestARowIsErasedOnceTheServiceHasNotShownItForAnOverlap(t *testing.T) {
 	s.rows[3] = row{id: 3, updatedAt: s.now, content: 9} // its id is given out again
 	s.pollFor(2 * time.Second)
 	s.wants(s.rows[3])
+}
+
+// A sweep that fails is tried again after half an hour. A person waits for the erase.
+func TestAnEraseBeginsAtOnceThoughASweepHasFailed(t *testing.T) {
+	s := openShop(t, 5, nil)
+	s.err = errors.New("500 internal_error")
+	s.askSweep()
+	s.pollFor(time.Hour)
+	s.err = nil
+	delete(s.rows, 3)
+	s.erase(3)
+	s.pollFor(s.config.Overlap + 10*time.Second)
+	if r, _ := s.newest(3); !r.Tombstone {
+		t.Errorf("the topic holds %+v, the watermark %+v, %+v", r, s.mark.Erase, s.mark.Erased)
+	}
 }
 
 // A topic may take minutes to read, or a registry may leave a schema that somebody wrote under unanswered.

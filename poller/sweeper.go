@@ -153,9 +153,9 @@ func (s *sweeper) begunAnew() {
 }
 
 // asked begins at once what failed before, because a request came in. A sweep in hand gives way to the one
-// that is asked for now.
-func (s *sweeper) asked() {
-	if s.inHand != nil && s.inHand.erase == nil {
+// that is asked for now, if it is one.
+func (s *sweeper) asked(sweep bool) {
+	if sweep && s.inHand != nil && s.inHand.erase == nil {
 		s.end()
 	}
 	if s.next = (time.Time{}); s.inHand == nil {
