@@ -62,6 +62,22 @@ func TestAnEraseBeginsAtOnceThoughASweepHasFailed(t *testing.T) {
 	}
 }
 
+// The budget was used up while a row waits for its second look, and somebody confirms its deletion.
+func TestAnErasureIsConfirmedByALaterRequest(t *testing.T) {
+	s := openShop(t, 5, nil)
+	delete(s.rows, 3)
+	s.erase(3)
+	s.pollFor(5 * time.Second)
+	s.ask(watermark.Request{Kind: watermark.Erases, Rows: []watermark.RowToErase{{ID: 3}}, ConfirmedDeletes: 1})
+	for mark := &s.poller.state.mark; mark.Deleted.On(s.now) < maxDeletes; {
+		mark.Deleted = mark.Deleted.Plus(s.now)
+	}
+	s.pollFor(s.config.Overlap + 10*time.Second)
+	if r, _ := s.newest(3); !r.Tombstone {
+		t.Errorf("the topic holds %+v, the watermark %+v, %+v", r, s.mark.Erase, s.mark.Erased)
+	}
+}
+
 // A topic may take minutes to read, or a registry may leave a schema that somebody wrote under unanswered.
 func TestAnEraseThatReadsTheTopicIsNotWaitedForWhenTheInstanceStops(t *testing.T) {
 	reading := make(chan struct{})
