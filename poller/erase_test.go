@@ -3,6 +3,7 @@ package poller
 import (
 	"context"
 	"errors"
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +76,30 @@ func TestAnErasureIsConfirmedByALaterRequest(t *testing.T) {
 	s.pollFor(s.config.Overlap + 10*time.Second)
 	if r, _ := s.newest(3); !r.Tombstone {
 		t.Errorf("the topic holds %+v, the watermark %+v, %+v", r, s.mark.Erase, s.mark.Erased)
+	}
+}
+
+// noLookups is a service that cannot be read whole by updated_*.
+type noLookups struct{ Source }
+
+func (n noLookups) Read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
+	if r.Kind != Lookup {
+		return n.Source.Read(ctx, r)
+	}
+	return func(yield func(Batch, error) bool) { yield(Batch{}, errors.New("2026-11-20 cannot be closed")) }
+}
+
+func TestAnEraseThatFailsAgainAndAgainDoesNotKeepSweepsFromTheirTurn(t *testing.T) {
+	s := openShop(t, 5, func(c *Config) {
+		source := c.Sweep.Source()
+		c.Sweep.Source = func() Source { return noLookups{source} }
+	})
+	s.erase(3)
+	s.pollFor(time.Minute)
+	s.askSweep()
+	s.pollFor(time.Hour)
+	if s.mark.Swept == nil || len(s.mark.Erase) != 1 {
+		t.Errorf("swept %+v, the watermark still has %+v", s.mark.Swept, s.mark.Erase)
 	}
 }
 
