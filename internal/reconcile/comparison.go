@@ -129,7 +129,11 @@ func (c *Comparison) Look(ctx context.Context) error {
 	if err := found.read(c.cfg.Source(ctx, everyID, rows)); err != nil {
 		return err
 	}
-	if !c.everywhere && len(found.versions)+len(found.rejects) < len(rows) {
+	absent := func(r Suspect) bool {
+		_, rejected := found.rejects[r.ID]
+		return !rejected && len(found.versions[r.ID]) == 0
+	}
+	if !c.everywhere && slices.ContainsFunc(rows, absent) {
 		if err := found.read(c.cfg.Source(ctx, everyID, nil)); err != nil {
 			return err
 		}
