@@ -18,6 +18,11 @@ func (s *sweeper) erase() error {
 	var tx watermark.Transaction
 	c, left, mark := s.inHand.Report(), map[int64]string{}, &s.state.mark
 	rows := s.inHand.Differences()
+	for _, asked := range mark.Erase { // a later request may confirm what an earlier one did not
+		if confirmed, sought := s.inHand.erase[asked.ID]; sought {
+			s.inHand.erase[asked.ID] = confirmed || asked.Confirmed
+		}
+	}
 	for i, d := range rows {
 		confirmed := s.inHand.erase[d.ID]
 		why := s.keepReason(&d, c, confirmed)

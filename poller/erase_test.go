@@ -2,6 +2,8 @@ package poller
 
 import (
 	"context"
+	"errors"
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +46,61 @@ func TestARowIsErasedOnceTheServiceHasNotShownItForAnOverlap(t *testing.T) {
 	s.rows[3] = row{id: 3, updatedAt: s.now, content: 9} // its id is given out again
 	s.pollFor(2 * time.Second)
 	s.wants(s.rows[3])
+}
+
+// A sweep that fails is tried again after half an hour. A person waits for the erase.
+func TestAnEraseBeginsAtOnceThoughASweepHasFailed(t *testing.T) {
+	s := openShop(t, 5, nil)
+	s.err = errors.New("500 internal_error")
+	s.askSweep()
+	s.pollFor(time.Hour)
+	s.err = nil
+	delete(s.rows, 3)
+	s.erase(3)
+	s.pollFor(s.config.Overlap + 10*time.Second)
+	if r, _ := s.newest(3); !r.Tombstone {
+		t.Errorf("the topic holds %+v, the watermark %+v, %+v", r, s.mark.Erase, s.mark.Erased)
+	}
+}
+
+// The budget was used up while a row waits for its second look, and somebody confirms its deletion.
+func TestAnErasureIsConfirmedByALaterRequest(t *testing.T) {
+	s := openShop(t, 5, nil)
+	delete(s.rows, 3)
+	s.erase(3)
+	s.pollFor(5 * time.Second)
+	s.ask(watermark.Request{Kind: watermark.Erases, Rows: []watermark.RowToErase{{ID: 3}}, ConfirmedDeletes: 1})
+	for mark := &s.poller.state.mark; mark.Deleted.On(s.now) < maxDeletes; {
+		mark.Deleted = mark.Deleted.Plus(s.now)
+	}
+	s.pollFor(s.config.Overlap + 10*time.Second)
+	if r, _ := s.newest(3); !r.Tombstone {
+		t.Errorf("the topic holds %+v, the watermark %+v, %+v", r, s.mark.Erase, s.mark.Erased)
+	}
+}
+
+// noLookups is a service that cannot be read whole by updated_*.
+type noLookups struct{ Source }
+
+func (n noLookups) Read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
+	if r.Kind != Lookup {
+		return n.Source.Read(ctx, r)
+	}
+	return func(yield func(Batch, error) bool) { yield(Batch{}, errors.New("2026-11-20 cannot be closed")) }
+}
+
+func TestAnEraseThatFailsAgainAndAgainDoesNotKeepSweepsFromTheirTurn(t *testing.T) {
+	s := openShop(t, 5, func(c *Config) {
+		source := c.Sweep.Source()
+		c.Sweep.Source = func() Source { return noLookups{source} }
+	})
+	s.erase(3)
+	s.pollFor(time.Minute)
+	s.askSweep()
+	s.pollFor(time.Hour)
+	if s.mark.Swept == nil || len(s.mark.Erase) != 1 {
+		t.Errorf("swept %+v, the watermark still has %+v", s.mark.Swept, s.mark.Erase)
+	}
 }
 
 // A topic may take minutes to read, or a registry may leave a schema that somebody wrote under unanswered.

@@ -208,7 +208,7 @@ const notForDeletion = "an empty answer is not taken for deletion"
 func (s *sweeper) doubt(c reconcile.Report, extra int, done watermark.Swept) string {
 	budget, left := s.state.budget(done.TopicRows+c.TopicRows, s.cfg.wall())
 	switch {
-	case c.Empty, c.SourceRows+done.SourceRows == 0 && (c.TopicRows > 0 || c.DeadLetters == 0):
+	case c.Empty, !c.Shown && done.SourceRows == 0 && (c.TopicRows > 0 || c.DeadLetters == 0):
 		return fmt.Sprintf("the service showed no row at all when %s of the topic were compared or looked for: %s",
 			terminal.Plural(c.TopicRows, "row"), notForDeletion)
 	case extra == 0:

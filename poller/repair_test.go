@@ -452,6 +452,22 @@ func TestAConfirmationCountsForAllPartsOfASweepTogether(t *testing.T) {
 	}
 }
 
+// The service has deleted its oldest rows. The first parts have no other rows.
+func TestRowsOfAPartThatTheServiceHasDeletedWholeAreDeleted(t *testing.T) {
+	for _, byID := range []bool{false, true} {
+		s := openShop(t, 500, func(c *Config) {
+			c.Sweep.Tombstone, c.Sweep.ByID, c.Sweep.MaxSuspects = true, byID, 100
+		})
+		for id := range int64(300) {
+			delete(s.rows, id)
+		}
+		s.await(s.confirms(300))
+		if got := s.mark.Swept; got.Tombstones != 300 || got.Left != "" {
+			t.Errorf("by id %t: swept %+v", byID, got)
+		}
+	}
+}
+
 // A budget of each path, of each request or of each owner would be as many budgets.
 func TestSweepsErasesAndTheirSuccessorsHaveOneBudgetOfDeletionsADay(t *testing.T) {
 	s := openShop(t, 600, func(c *Config) { c.Sweep.Tombstone = true })

@@ -60,11 +60,12 @@ func (p *Poller) acceptRequests() error {
 		case r.Kind == watermark.Sweeps:
 			p.state.mark.Sweep = &watermark.Sweep{Request: r.ID, RequestUID: r.UID, At: now,
 				ConfirmedDeletes: p.confirmed(r, now)}
-			p.sweeper.asked()
+			p.sweeper.asked(true)
 		case r.Kind == watermark.Erases:
 			good := r
 			good.ConfirmedDeletes = p.confirmed(r, now)
 			p.state.mark.AcceptErase(good, now)
+			p.sweeper.asked(false)
 		case r.Kind != watermark.Reset:
 			p.cfg.Log.Warn("request of an unknown kind, ignored", zapAsked(r), zap.String("kind", string(r.Kind)))
 			continue

@@ -94,6 +94,8 @@ type sweeper struct {
 	next     time.Time   // not before this, after a failure
 	inHand   *comparison // nil: none
 	sights   *sights     // of the suspects in hand
+	// sweepFirst is set after an erase that failed: a sweep that is due comes before the next try.
+	sweepFirst bool
 }
 
 // comparison is a comparison in hand.
@@ -153,9 +155,9 @@ func (s *sweeper) begunAnew() {
 }
 
 // asked begins at once what failed before, because a request came in. A sweep in hand gives way to the one
-// that is asked for now.
-func (s *sweeper) asked() {
-	if s.inHand != nil && s.inHand.erase == nil {
+// that is asked for now, if it is one.
+func (s *sweeper) asked(sweep bool) {
+	if sweep && s.inHand != nil && s.inHand.erase == nil {
 		s.end()
 	}
 	if s.next = (time.Time{}); s.inHand == nil {
@@ -239,7 +241,7 @@ func (s *sweeper) begin(ctx context.Context) error {
 	case s.cfg.Sweep.Source == nil, s.cfg.Eager, mark.Replay != nil, mark.AsOf == schemas.MinInstant,
 		s.cfg.now().Before(s.next):
 		return nil
-	case len(mark.Erase) > 0:
+	case len(mark.Erase) > 0 && !(s.sweepFirst && s.due()):
 		erase := map[int64]bool{}
 		for _, row := range mark.Erase {
 			erase[row.ID] = erase[row.ID] || row.Confirmed
@@ -354,6 +356,7 @@ func (s *sweeper) work(ctx context.Context, doing string, part func(context.Cont
 
 // fail gives the comparison up for now. That is no death.
 func (s *sweeper) fail(err error) {
+	s.sweepFirst = s.inHand.erase != nil
 	s.end()
 	s.state.mark.HandSweepOver()
 	pause := max(s.cfg.Interval, s.retry.NextBackOff())
@@ -366,7 +369,7 @@ func (s *sweeper) fail(err error) {
 
 // done ends a comparison that was acted upon.
 func (s *sweeper) done() {
-	s.failures, s.next = 0, time.Time{}
+	s.failures, s.next, s.sweepFirst = 0, time.Time{}, false
 	s.retry.Reset()
 	s.end()
 }

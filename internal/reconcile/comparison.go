@@ -45,6 +45,8 @@ type Report struct {
 	Unread int
 	// Early rows of the topic are from before Start, and the source did not show them. They were not compared.
 	Early int
+	// Shown is set if the first reading met a row that can be published, also one behind the part.
+	Shown bool
 	// Empty is set if a look found the source without any row. That is likelier an outage than true.
 	Empty bool
 }
@@ -59,6 +61,7 @@ func (r Report) Plus(part Report) Report {
 	r.Unread += part.Unread
 	r.Early += part.Early
 	r.Nameless, r.Empty = max(r.Nameless, part.Nameless), r.Empty || part.Empty
+	r.Shown = r.Shown || part.Shown
 	return r
 }
 
@@ -126,7 +129,11 @@ func (c *Comparison) Look(ctx context.Context) error {
 	if err := found.read(c.cfg.Source(ctx, everyID, rows)); err != nil {
 		return err
 	}
-	if !c.everywhere && len(found.versions)+len(found.rejects) < len(rows) {
+	absent := func(r Suspect) bool {
+		_, rejected := found.rejects[r.ID]
+		return !rejected && len(found.versions[r.ID]) == 0
+	}
+	if !c.everywhere && slices.ContainsFunc(rows, absent) {
 		if err := found.read(c.cfg.Source(ctx, everyID, nil)); err != nil {
 			return err
 		}
@@ -215,11 +222,14 @@ func (c *Comparison) suspect(id int64, topic rowset.Version, inTopic bool) *susp
 	return s
 }
 
-// See notes that another read of the source has shown a suspect in this state at this time.
+// See notes that another read of the source has shown a suspect in this state, by this time. When that read
+// began is not known. So it can restart a confirmation and cannot complete one: it may have gone to the same
+// copy that lags at the same moment as the last look.
 func (c *Comparison) See(id int64, state rowset.Version, at time.Time) {
 	if s := c.suspects[id]; s != nil {
-		s.sighted = true
-		s.seen.Shown(state, at, at)
+		if s.sighted = true; s.seen.State() != state {
+			s.seen.Shown(state, at, at)
+		}
 	}
 }
 

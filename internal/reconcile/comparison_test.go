@@ -406,3 +406,13 @@ func TestDeadLettersAreComparedToo(t *testing.T) {
 		t.Errorf("differences %v", got)
 	}
 }
+
+// A row that is shown both as a good one and as one that cannot be published is one row.
+func TestAFullReadingLooksForEachRowThatALookDoesNotShow(t *testing.T) {
+	p := &pair{source: map[int64]schemas.Record{1: row(1, 1000, 7)}, ids: []int64{1, 2}}
+	p.rejects = []schemas.Reject{{ID: 1, HasID: true}}
+	p.publish(row(2, 1000, 7))
+	if c := p.run(t, 1); !c.everywhere {
+		t.Error("row 2 was looked for by the lookup alone")
+	}
+}

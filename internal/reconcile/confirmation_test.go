@@ -3,6 +3,8 @@ package reconcile
 import (
 	"testing"
 	"time"
+
+	"github.com/storestream/storestream/schemas"
 )
 
 // A look takes time: it counts from its start, and the look before counts from its end.
@@ -30,5 +32,23 @@ func TestAStateCountsOnceTwoReadsAnOverlapApartHaveShownIt(t *testing.T) {
 		if got := c.Counts(1, time.Minute); got != test.counts {
 			t.Errorf("%s: counts %v", name, got)
 		}
+	}
+}
+
+// A poll that takes longer than an overlap may have read the row beside the look.
+func TestAReadOfUnknownTimeConfirmsNothing(t *testing.T) {
+	p := &pair{source: map[int64]schemas.Record{1: row(1, 1000, 7)}, now: time.Unix(0, 0)}
+	p.publish(row(1, 2000, 8))
+	c := p.run(t, 1)
+	p.now = p.now.Add(2 * overlap)
+	c.See(1, versionOfRow(new(p.source[1])), p.now)
+	if d := c.Differences(); len(d) != 1 || d[0].Counts {
+		t.Errorf("one look and a sight of unknown time count: %+v", d)
+	}
+	if err := c.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if d := c.Differences(); len(d) != 1 || !d[0].Counts {
+		t.Errorf("two looks do not count: %+v", d)
 	}
 }

@@ -47,6 +47,7 @@ func (c *Comparison) readPart(ctx context.Context, progress func(topicRows, sour
 			return err
 		}
 		beyond := false
+		f.report.Shown = f.report.Shown || len(a.Rows) > 0
 		for i := range a.Rows {
 			f.meet(&a.Rows[i])
 			beyond = beyond || a.Rows[i].ID > c.part.Last

@@ -172,6 +172,38 @@ func TestAServerThatLagsBehindWhatWasReadIsNotBelieved(t *testing.T) {
 	r.has(3)
 }
 
+// A sweep looks twice at what differs. A standby that stands still shows an older state both times, however
+// far apart the looks are, and the newer one was published.
+func TestAComparisonDoesNotBelieveAServerThatLagsBehindWhatPollsRead(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(put(1, "clock_timestamp()"))
+	standby := startStandby(t)
+	replica := dialDSN(t, standby.AdminDSN("postgres"))
+	g := openGate(t, server.Port)
+	defer g.cut() // or closing the reader would wait for an answer to its farewell
+	r := openReader(t, g.dsn(s.name), postgres.SourceConfig{})
+	caughtUp(t, s, replica)
+	run(t, replica, "SELECT pg_wal_replay_pause()")
+	t.Cleanup(func() { _, _ = replica.Exec(context.Background(), "SELECT pg_wal_replay_resume()") })
+	s.exec(put(2, "clock_timestamp()"))
+	r.poll()
+	r.has(2)
+
+	beside := r.source.Beside()
+	g.lead(standby.Port)
+	for _, q := range []poller.Request{{Kind: poller.Full},
+		{Kind: poller.Lookup, Suspects: []poller.Suspect{{ID: 1}, {ID: 2}}}} {
+		shown := 0
+		err := poller.Each(beside.Read(t.Context(), q), func(b poller.Batch) error {
+			shown += len(b.Rows)
+			return nil
+		})
+		if err == nil || !strings.Contains(err.Error(), "not equally up to date") {
+			t.Errorf("a read of kind %d believes a standby that lags: %d rows, error %v", q.Kind, shown, err)
+		}
+	}
+}
+
 // A row that moves ahead of the key between two chunks would be in neither.
 func TestAServerThatLagsInTheMiddleOfAPassIsNotBelieved(t *testing.T) {
 	s := openShop(t, ordersTable)

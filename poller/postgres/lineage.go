@@ -38,6 +38,17 @@ func (l *lineage) follow(c *clock) error {
 	return nil
 }
 
+// join makes l follow what another source has read of the same database, too. A nil other has read nothing.
+func (l *lineage) join(other *lineage) {
+	if other == nil || other.latest == nil {
+		return
+	}
+	if l.latest == nil || l.latest.olderThan(other.latest) {
+		l.latest = other.latest
+	}
+	l.timeline = max(l.timeline, other.timeline)
+}
+
 // wait returns errLagging, for as long as lagPatience.
 func (l *lineage) wait() error {
 	if l.lagging.IsZero() {

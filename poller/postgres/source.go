@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/storestream/storestream/internal/metrics"
@@ -45,6 +46,10 @@ type Source struct {
 	horizons horizons // valid for one history of the database
 	// rested is the time before which no pass begins: see Source.pass.
 	rested time.Time
+	// shown is the lineage of the last batch that was handed on. A Source beside this one reads it.
+	shown atomic.Pointer[lineage]
+	// polls is the Source beside which this one reads, or nil.
+	polls *Source
 }
 
 var _ poller.Source = (*Source)(nil)
@@ -54,9 +59,26 @@ func NewSource(db *DB, c SourceConfig) *Source {
 	return &Source{reader: newChunkReader(db, c), horizons: horizons{overlap: c.Overlap, allowed: allowedStep}}
 }
 
+// Beside returns a source of the same table for comparisons with what s has read. It does not believe a
+// server that shows less than s was shown before. Otherwise two looks at a standby that lags would confirm
+// that a row is deleted, or has an older state, although s has published the newer one.
+func (s *Source) Beside() *Source {
+	beside := NewSource(s.reader.db, s.reader.SourceConfig)
+	beside.reader.Doing, beside.polls = func(string) {}, s
+	return beside
+}
+
 // Read implements poller.Source.
 func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Batch, error] {
-	return func(yield func(poller.Batch, error) bool) {
+	return func(take func(poller.Batch, error) bool) {
+		if s.polls != nil {
+			s.reader.lineage.join(s.polls.shown.Load())
+		}
+		yield := func(b poller.Batch, err error) bool {
+			shown := s.reader.lineage
+			s.shown.Store(&shown)
+			return take(b, err)
+		}
 		s.reader.expect(r.Fields)
 		s.reader.before = r.Identity
 		if t := s.reader.table; r.Kind == poller.Full || t != nil && len(t.missing) > 0 {

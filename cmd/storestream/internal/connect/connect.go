@@ -197,6 +197,16 @@ func (s *Sources) New(r *schemas.Resource, m *metrics.Resource, log *zap.Logger,
 		Days: to.Days})
 }
 
+// Beside returns a new source of r for comparisons with what polls, a source of New, has read. It believes no
+// database server that shows less.
+func (s *Sources) Beside(polls poller.Source, r *schemas.Resource, m *metrics.Resource,
+	log *zap.Logger) poller.Source {
+	if database, ok := polls.(*postgres.Source); ok {
+		return database.Beside()
+	}
+	return s.New(r, m, log, Audience{})
+}
+
 // Database returns the connections to PostgreSQL, or nil if every resource goes over REST.
 func (s *Sources) Database() *postgres.DB { return s.db }
 

@@ -56,12 +56,11 @@ func newOwner(c Config, name string, sources *connect.Sources, group *producer.G
 	o.turn(nil, "not ours", nil)
 	o.metrics.SweepInterval.Set(c.Settings.Sweep.Interval.Seconds())
 	o.metrics.PollInterval.Set(o.settings.Interval.Seconds())
-	// A sweep reads by a source of its own beside the one that polls, and the topic as everybody sees it.
+	// A sweep reads the topic as everybody sees it. newPoller adds its source.
 	o.sweep = poller.SweepConfig{
 		Interval: c.Settings.Sweep.Interval, Turn: sweeping, Memory: int64(c.Settings.Sweep.Memory),
 		ByID:      c.Settings.Resources[name].Source == config.Postgres,
 		Tombstone: c.Settings.Sweep.Deletes == config.Tombstone,
-		Source:    func() poller.Source { return sources.New(o.resource, o.metrics, o.log, connect.Audience{}) },
 		Topic: func(ctx context.Context, from []int64, wanted func(int64) bool,
 			fold func(watermark.Published) error) ([]int64, error) {
 			return producer.ReadTopic(ctx, c.Cluster, o.resource, from, wanted, fold)
@@ -199,29 +198,31 @@ func (o *owner) handSweepOver(ctx context.Context, session *producer.Session) {
 func (o *owner) newPoller(session *producer.Session, requests *producer.Requests,
 	failures *poller.Failures) *poller.Poller {
 	o.sources.Dialect().Load(session.Watermark().Dialect)
+	polls := o.sources.New(o.resource, o.metrics, o.log, connect.Audience{
+		Doing: func(text string) {
+			o.change(func(l *live) {
+				if l.detail != text {
+					l.detail, l.detailSince = text, time.Now()
+				}
+			})
+		},
+		Days: func(days []rest.DayRange) { o.change(func(l *live) { l.days = days }) },
+	})
+	sweep := o.sweep
+	sweep.Source = func() poller.Source { return o.sources.Beside(polls, o.resource, o.metrics, o.log) }
 	return poller.New(poller.Config{
 		Settings: poller.Settings{
 			Resource: o.resource, SourceName: o.settings.Source, Interval: o.settings.Interval,
 			Overlap: o.settings.Overlap, Memory: o.memory, CatchesUp: o.settings.Source == config.Postgres,
 			Start: connect.Start(o.settings), Eager: o.eager,
 		},
-		Clock: clock,
-		Source: o.sources.New(o.resource, o.metrics, o.log, connect.Audience{
-			Doing: func(text string) {
-				o.change(func(l *live) {
-					if l.detail != text {
-						l.detail, l.detailSince = text, time.Now()
-					}
-				})
-			},
-			Days: func(days []rest.DayRange) { o.change(func(l *live) { l.days = days }) },
-		}),
+		Clock: clock, Source: polls,
 		Session: session, Requests: requests,
 		Hooks: poller.Hooks{Waits: o.sources.Waits(o.resource.Name), Renewed: o.secrets.Renewed,
 			Hide: o.secrets.Hide, Published: func(rows []schemas.Record, deleted []int64) {
 				o.board.Published(o.resource, rows, deleted)
 			}},
-		Sweep: o.sweep, Metrics: o.metrics, Log: o.log, Failures: failures,
+		Sweep: sweep, Metrics: o.metrics, Log: o.log, Failures: failures,
 	})
 }
 
