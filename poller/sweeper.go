@@ -314,7 +314,8 @@ func (s *sweeper) start(ctx context.Context, erase map[int64]bool, read func()) 
 	c, mark := s.cfg, &s.state.mark
 	known := Request{From: c.Start, Identity: mark.Identity, Fields: s.state.expectedFields()}
 	source := CompareSource(c.Sweep.Source(), known, c.wall, func(n int) { c.Metrics.RowsRead.Add(float64(n)) })
-	compare := reconcile.Config{Topic: c.Sweep.Topic, Source: source, ByID: c.Sweep.ByID, From: math.MinInt64,
+	compare := reconcile.Config{Topic: c.Sweep.Topic, Source: source, ByID: c.Sweep.ByID,
+		CatchesUp: c.CatchesUp, From: math.MinInt64,
 		Start: c.Start, CreatedAt: CreatedAtIn(c.Resource), Letters: s.state.deadLetters.beginRound(), Now: c.now,
 		Overlap: c.Overlap, MaxSuspects: c.Sweep.MaxSuspects, Memory: c.Sweep.Memory}
 	for id := range erase {

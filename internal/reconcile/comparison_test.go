@@ -31,6 +31,7 @@ type pair struct {
 	byDay bool
 	// byID: the source reads by id. The rest is the Config's.
 	byID        bool
+	catchesUp   bool
 	memory      int64
 	from        int64
 	ids         []int64
@@ -66,7 +67,7 @@ func (p *pair) compare() *Comparison {
 	}
 	return New(Config{
 		Start: schemas.MinInstant, CreatedAt: createdAt, Now: func() time.Time { return p.now }, Overlap: overlap,
-		ByID: p.byID, Memory: p.memory, From: p.from, IDs: p.ids, Letters: p.letters, MaxSuspects: p.maxSuspects,
+		ByID: p.byID, CatchesUp: p.catchesUp, Memory: p.memory, From: p.from, IDs: p.ids, Letters: p.letters, MaxSuspects: p.maxSuspects,
 		Topic: func(_ context.Context, from []int64, wanted func(int64) bool,
 			fold func(watermark.Published) error) ([]int64, error) {
 			p.between()
@@ -414,5 +415,33 @@ func TestAFullReadingLooksForEachRowThatALookDoesNotShow(t *testing.T) {
 	p.publish(row(2, 1000, 7))
 	if c := p.run(t, 1); !c.everywhere {
 		t.Error("row 2 was looked for by the lookup alone")
+	}
+}
+
+// A source that catches up shows at one look what is true of a row. What it does not show, and what is older
+// than the topic's, needs two.
+func TestOneLookProvesTheRowsOfASourceThatCatchesUp(t *testing.T) {
+	p := &pair{catchesUp: true, source: map[int64]schemas.Record{1: row(1, 10, 1), 2: row(2, 20, 2),
+		3: row(3, 30, 1), 4: row(4, 30, 1)}}
+	p.publish(row(2, 10, 1)) // stale
+	p.publish(row(3, 30, 2)) // other content
+	p.publish(row(4, 40, 2)) // newer than the source
+	p.publish(row(5, 10, 1)) // extra
+	c := p.run(t, 1)
+	want := map[int64]bool{1: true, 2: true, 3: true, 4: false, 5: false}
+	for _, d := range c.Differences() {
+		if counts, known := want[d.ID]; !known || d.Counts != counts {
+			t.Errorf("row %d, %s, counts: %t", d.ID, d.Kind, d.Counts)
+		}
+		delete(want, d.ID)
+	}
+	if len(want) > 0 {
+		t.Errorf("no differences in %v", want)
+	}
+	c.See(1, Several, p.now)
+	for _, d := range c.Differences() {
+		if d.ID == 1 && d.Counts {
+			t.Error("another read has shown row 1 otherwise, and it counts")
+		}
 	}
 }

@@ -89,7 +89,14 @@ func (s *suspect) state() rowset.Version {
 	return notShown
 }
 
-func (s *suspect) counts(cfg Config) bool { return s.seen.Counts(s.state(), cfg.Overlap) }
+// counts reports whether the difference counts. If the source catches up, no look shows a state that is older
+// than one before. So one look proves a row that is no older than the topic's.
+func (s *suspect) counts(cfg Config) bool {
+	if cfg.CatchesUp && s.row != nil && (!s.inTopic || s.row.UpdatedAt.Millis() >= s.topic.Millis) {
+		return s.seen.State() == s.state()
+	}
+	return s.seen.Counts(s.state(), cfg.Overlap)
+}
 
 func (s *suspect) difference(id int64, cfg Config) Difference {
 	return Difference{Kind: s.kind(), ID: id, Counts: s.counts(cfg), Row: s.row, Reject: s.reject,
