@@ -38,15 +38,15 @@ func secured(t *testing.T, settings ...string) []Finding {
 func TestWhatIsInClearOrUnverifiedIsNamed(t *testing.T) {
 	says(t, secured(t), OK, "security", "", "each connection to another machine is encrypted")
 	for setting, wants := range map[string]Finding{
-		"kafka.brokers=broker:9092": {About: "kafka", Found: "in clear, to broker: rows and schemas go there",
-			Do: "kafka.tls.enabled: expected true"},
-		"registry.url=http://schemas:8081": {About: "registry", Found: "in clear, to schemas: rows and schemas"},
+		"kafka.brokers=broker:9092": {About: "kafka", Found: "to broker rows and schemas go unencrypted",
+			Do: "kafka.tls.enabled"},
+		"registry.url=http://schemas:8081": {About: "registry", Found: "to schemas rows and schemas go unencrypted"},
 		"store.base_url=http://shop/v1 security.allow_plaintext=store": {About: "store",
-			Found: "in clear, to shop: the service's key is sent unencrypted"},
+			Found: "to shop a password or key would go unencrypted", Do: "expected https"},
 		"registry.url=https://schemas registry.tls.insecure_skip_verify=true": {About: "registry",
-			Found: "the server's identity is not verified, to schemas"},
+			Found: "to schemas rows and schemas go to any server that answers there"},
 		"postgres.dsn=postgres://u:p@db/store?sslmode=require security.allow_unverified=postgres": {
-			About: "postgres", Found: "it does not verify the host's name", Do: "sslmode=verify-full"},
+			About: "postgres", Found: "a password or key would go to any server", Do: "sslmode=verify-full"},
 		"http.listen=:8080":                             {About: "status", Found: "from other machines"},
 		"http.listen=:8080 http.token=0123456789abcdef": {About: "status", Do: "http.tls"},
 	} {
