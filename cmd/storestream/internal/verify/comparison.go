@@ -176,9 +176,7 @@ func (o *comparison) observe(ctx context.Context) error {
 		o.mark = mark
 	}
 	if was := int(o.mark.Partitions); was > 0 && was != o.partitions && !o.another(ctx) {
-		return fmt.Errorf("topic %s has %s, and was filled when it had %d, as its watermark says: %w",
-			o.topic(), terminal.Plural(o.partitions, "partition"), was,
-			producer.OtherPartitions(o.cfg.Cluster, o.mark, o.partitions))
+		return producer.OtherPartitions(o.cfg.Cluster, o.mark, o.partitions)
 	}
 	return context.Cause(ctx)
 }
