@@ -39,15 +39,14 @@ func TestWhatIsInClearOrUnverifiedIsNamed(t *testing.T) {
 	says(t, secured(t), OK, "security", "", "each connection to another machine is encrypted")
 	for setting, wants := range map[string]Finding{
 		"kafka.brokers=broker:9092": {About: "kafka", Found: "to broker rows and schemas go unencrypted",
-			Do: "kafka.tls.enabled"},
-		"registry.url=http://schemas:8081": {About: "registry",
-			Found: "to schemas rows and schemas go unencrypted"},
+			Do: "kafka.tls.enabled: expected https"},
+		"registry.url=http://schemas:8081": {About: "registry", Found: "to schemas rows and schemas go unencrypted"},
 		"store.base_url=http://shop/v1 security.allow_plaintext=store": {About: "store",
-			Found: "to shop a password or key would go unencrypted", Do: "expected https"},
+			Found: "to shop a password or key would go unencrypted"},
 		"registry.url=https://schemas registry.tls.insecure_skip_verify=true": {About: "registry",
 			Found: "to schemas rows and schemas go to any server that answers there"},
 		"postgres.dsn=postgres://u:p@db/store?sslmode=require security.allow_unverified=postgres": {
-			About: "postgres", Found: "a password or key would go to any server", Do: "sslmode=verify-full"},
+			About: "postgres", Found: "would go to any server", Do: "sslmode=verify-full"},
 		"http.listen=:8080":                             {About: "status", Found: "from other machines"},
 		"http.listen=:8080 http.token=0123456789abcdef": {About: "status", Do: "http.tls"},
 	} {
