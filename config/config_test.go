@@ -292,6 +292,9 @@ func TestOneMistakeOfEachRule(t *testing.T) {
 		{"kafka.tls.enabled=true,kafka.tls.cert_file=/x,kafka.tls.key_file=/x", "kafka.tls.cert_file",
 			"no such file"},
 		{"kafka.tls.enabled=yes", "kafka.tls.enabled", "true or false"},
+		{"kafka.tls.enabled=null", "kafka.tls.enabled", "true or false"},
+		{"resources.orders.enabled=null", "resources.orders.enabled", "true or false"},
+		{"resources.orders.source=mysql", "resources.orders.source", "postgres"},
 		{"kafka.sasl.username=u", "kafka.sasl.username", "PLAIN"},
 		{"registry.url=registry:8081", "registry.url", "http"},
 		{"registry.password=p", "registry.username", "a name"},
@@ -314,6 +317,20 @@ func TestOneMistakeOfEachRule(t *testing.T) {
 		found := mistakesOf(t, Input{Environ: environ(settings(test.set)...)})
 		if len(found) != 1 || found[0].Key != test.key || !strings.Contains(found[0].Rule, test.rule) {
 			t.Errorf("%s gives %v, expected one mistake in %s that says %q", test.set, found, test.key, test.rule)
+		}
+	}
+}
+
+// No pace belongs to an unknown source. That must not end the load before the other mistakes are found.
+func TestAnUnknownSourceIsOneMistakeAmongTheOthers(t *testing.T) {
+	for _, dsn := range []string{"", "postgres://student_ro@127.0.0.1:6432/store"} {
+		var keys []string
+		for _, m := range mistakesOf(t, Input{Environ: environ("postgres.dsn="+dsn,
+			"resources.orders.source=mysql", "kafka.partitions=six")}) {
+			keys = append(keys, m.Key)
+		}
+		if want := []string{"kafka.partitions", "resources.orders.source"}; !slices.Equal(keys, want) {
+			t.Errorf("with the DSN %q mistakes in %q, expected %q", dsn, keys, want)
 		}
 	}
 }

@@ -125,14 +125,18 @@ func (l *loader) complete() {
 		switch source := l.of(path + "source").Text; {
 		case d.Table == "" && source == "":
 			set("source", REST, fromDefault)
-		case d.Table != "" && source != REST && l.of(keyDSN).Text == "":
+		case d.Table != "" && (source == "" || source == Postgres) && l.of(keyDSN).Text == "":
 			set("source", REST, "because postgres.dsn is empty")
 		case source == "":
 			set("source", Postgres, fromDefault)
 		}
+		pace, known := paces[l.of(path+"source").Text]
+		if !known { // a mistake, which the rules report
+			pace = paces[REST]
+		}
 		for i, key := range []string{"interval", "overlap"} {
 			if l.of(path+key).Text == "" {
-				set(key, paces[l.of(path+"source").Text][i], fromDefault)
+				set(key, pace[i], fromDefault)
 			}
 		}
 	}

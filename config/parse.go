@@ -70,8 +70,10 @@ func parseText(text string, to reflect.Type) (any, error) {
 	case string:
 		return text, nil
 	}
-	value := reflect.New(to) // JSON's numbers have no leading 0, which YAML 1.1 reads as octal
-	if json.Unmarshal([]byte(text), value.Interface()) != nil {
+	// JSON's numbers have no leading 0, which YAML 1.1 reads as octal. JSON takes null for any type, and it
+	// would leave true or a number at its zero value.
+	value := reflect.New(to)
+	if text == "null" || json.Unmarshal([]byte(text), value.Interface()) != nil {
 		return nil, errors.New("expected a whole number")
 	}
 	return value.Elem().Interface(), nil

@@ -231,7 +231,7 @@ func (r *Resource) Judge() {
 	case Following, SettlingDelayed:
 		r.UpToDate = true
 	case Replaying, TakingOver:
-		r.UpToDate = late == ""
+		r.UpToDate = late == "" || !r.Enabled
 	default:
 		r.UpToDate = !r.Enabled && r.Unreadable == nil
 	}

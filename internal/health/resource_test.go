@@ -91,6 +91,9 @@ func TestAResourceIsJudgedByTheWorstThatIsKnownOfIt(t *testing.T) {
 			""},
 		"not polled by this configuration": {at(time.Hour).with(func(r *Resource) { r.Enabled = false }), Behind,
 			true, "the last complete pass began 1h0m ago"},
+		"replayed, and not polled by this configuration": {at(time.Hour).with(func(r *Resource) {
+			r.Replay, r.Enabled = &watermark.Replay{}, false
+		}), Replaying, true, "the last complete pass began 1h0m ago"},
 
 		// By the instance that polls it.
 		"polled":             {polled(nothing), Following, true, ""},

@@ -79,6 +79,22 @@ func TestARunningInstanceSaysWhichDaysAreOpen(t *testing.T) {
 	})
 }
 
+func TestARunningInstanceIsTheWriterOfItsWatermarks(t *testing.T) {
+	s := stage.New(t)
+	s.Serve(nil)
+	s.Publish("users", nil, nil, func(*watermark.Watermark) {}) // by another one
+	c := configOf(t, s, "second")
+	begin(t, c)
+	stage.Eventually(t, "users has a watermark of second", func() bool {
+		for _, r := range c.Board.Snapshot().Resources {
+			if r.Name == "users" && r.Instance == "second" && r.Group == c.Settings.Kafka.Group {
+				return true
+			}
+		}
+		return false
+	})
+}
+
 // A predecessor's trouble in the watermark says nothing of this owner until its first poll has ended.
 func TestTheTroubleOfAnOwnerIsItsOwn(t *testing.T) {
 	failing := &watermark.Trouble{Why: "before", Failing: true}

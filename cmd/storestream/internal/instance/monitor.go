@@ -208,7 +208,9 @@ func (m *monitor) resource(name string, owned, paused bool) health.Resource {
 	l := o.now()
 	if l.poller != nil {
 		l.status = l.poller.Status()
+		written := mark // with its writer, whom the session adds to what the poller commits
 		mark = l.status.Watermark
+		mark.Instance, mark.Group = written.Instance, written.Group
 	}
 	now := schemas.Instant(0) // until the first look
 	if !m.looked.IsZero() {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/storestream/storestream/producer"
 )
 
 // Level says how much a finding matters.
@@ -59,13 +61,17 @@ func (f *findings) soFar() []Finding {
 
 func (f *findings) ok(about, format string, args ...any) { f.add(OK, about, "", format, args...) }
 
-// fail adds a failure for err, or for each of the errors that it joins.
+// fail adds a failure for err, or for each of the errors that it joins. A refusal is about its topic: all
+// resources share some topics, and what each of them is refused for these is one finding.
 func (f *findings) fail(about string, err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range joined.Unwrap() {
 			f.fail(about, one)
 		}
 		return
+	}
+	if refused, ok := errors.AsType[*producer.RefusedError](err); ok {
+		about = refused.Topic
 	}
 	f.add(Failure, about, "", "%s", err)
 }

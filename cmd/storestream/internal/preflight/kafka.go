@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -43,7 +44,7 @@ func tryKafka(ctx context.Context, c Config, f *findings) {
 		f.ok("group", "no instance runs")
 	}
 	for _, m := range members {
-		f.ok("group", "%s has %s", m.Instance, strings.Join(m.Owned, ", "))
+		f.ok("group", "%s has %s", m.Instance, cmp.Or(strings.Join(m.Owned, ", "), "no resource (standby)"))
 	}
 }
 

@@ -289,9 +289,15 @@ func TestWhatIsWrongWithKafkaIsNamed(t *testing.T) {
 	s := withService(t, nil)
 	says(t, failing(t, s, "kafka.brokers="+stage.Nowhere(t)), Failure, "kafka", "", "does not answer",
 		"kafka.tls")
-	says(t, failing(t, s, "kafka.replication_factor=3"), Failure, "kafka", "store.orders",
-		"store.watermarks", "INVALID_REPLICATION_FACTOR",
+	found := failing(t, s, "kafka.replication_factor=3")
+	says(t, found, Failure, "kafka", "store.orders", "INVALID_REPLICATION_FACTOR",
 		"set kafka.replication_factor")
+	shared := slices.DeleteFunc(found, func(f Finding) bool {
+		return !strings.Contains(f.Found, "store.watermarks:")
+	})
+	if len(shared) != 1 || shared[0].About != "store.watermarks" {
+		t.Errorf("a topic that all resources share is named %d times: %+v", len(shared), shared)
+	}
 
 	s.Publish("orders", []schemas.Record{s.Order(1, "Shipped")}, nil, nil)
 	says(t, failing(t, s, "kafka.group=others"), Failure, "kafka", "store.orders",
@@ -322,7 +328,7 @@ func TestWhatIsWrongWithKafkaIsNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	found := failing(t, s, "kafka.topic_prefix=other.")
+	found = failing(t, s, "kafka.topic_prefix=other.")
 	says(t, found, Failure, "kafka", "other.orders", "cleanup.policy is delete, expected compact",
 		"kafka-configs.sh --bootstrap-server "+s.Broker.Brokers()[0]+" --alter --topic other.orders")
 	says(t, found, Warning, "kafka", "other.users", "max.message.bytes is 2000", "dead letter")
