@@ -214,6 +214,21 @@ func TestASetWithoutAnEndThatNobodyCountsIsNotWhole(t *testing.T) {
 	}
 }
 
+// Sorted by updates, the last page comes again for ever, and between every two answers a row moves to it: no
+// page is like one before.
+func TestASetWithoutAnEndWhoseLastPageChangesIsReadOnce(t *testing.T) {
+	s := &plain{rows: plainRows(2500, 1), again: true, forEver: true}
+	ask := func(created Span, page, size int) (Answer, error) {
+		i := s.requests * 7919 % (len(s.rows) - 1)
+		s.rows = append(slices.Delete(s.rows, i, i+1), s.rows[i])
+		return s.ask(created, page, size)
+	}
+	o, err := drive(NewReader(ExactCounts).Read(Set{Created: Always, Motion: Growing}), ask)
+	if err != nil || o.Whole || s.requests > 100 {
+		t.Errorf("%+v after %d requests, %v", o, s.requests, err)
+	}
+}
+
 func TestAnEndIsLearnedOnce(t *testing.T) {
 	s := &plain{rows: plainRows(30, 1), counts: true, forEver: true}
 	r, _ := s.read(t, Always)
