@@ -59,6 +59,7 @@ func newCall(c *Client, path, query string, body *body, count Counters) *call {
 // prepare waits until the request may be sent, and returns it with the key of that moment.
 func (r *call) prepare(ctx context.Context) (*http.Request, error) {
 	c := r.client
+	r.body.release() // before the wait: others may want to read large answers meanwhile
 	if err := c.limit.wait(ctx, r.count.Refused); err != nil {
 		return nil, err
 	}
@@ -84,7 +85,6 @@ func (r *call) prepare(ctx context.Context) (*http.Request, error) {
 	if !r.open {
 		req.Header.Set("Authorization", "Bearer "+r.key)
 	}
-	r.body.release()
 	r.began, r.sent = time.Now(), c.clock.Now()
 	r.date, r.age, r.head = schemas.MinInstant, 0, nil
 	ctx, r.end = context.WithCancel(ctx)
