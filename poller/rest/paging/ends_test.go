@@ -229,6 +229,30 @@ func TestASetWithoutAnEndWhoseLastPageChangesIsReadOnce(t *testing.T) {
 	}
 }
 
+// An empty page in the middle hides the same rows from each pass of one page size. So two such passes agree,
+// and prove nothing.
+func TestPassesThatMeetAnEmptyPageInTheMiddleDoNotAgree(t *testing.T) {
+	s := &plain{rows: plainRows(250, 1)}
+	met := map[uint64]bool{}
+	ask := func(created Span, page, size int) (Answer, error) {
+		a, err := s.ask(created, page, size)
+		if page == 1 {
+			a.Rows, a.More = nil, true
+		}
+		a.Count = -1
+		for _, row := range a.Rows {
+			met[row.ID] = true
+		}
+		return a, err
+	}
+	r := NewReader(ExactCounts)
+	r.size = 100
+	o, err := drive(r.Read(Set{Created: Always, Motion: Growing}), ask)
+	if err != nil || o.Whole && len(met) != 250 {
+		t.Errorf("%d rows, %+v after %d requests, %v", len(met), o, s.requests, err)
+	}
+}
+
 func TestAnEndIsLearnedOnce(t *testing.T) {
 	s := &plain{rows: plainRows(30, 1), counts: true, forEver: true}
 	r, _ := s.read(t, Always)
