@@ -401,7 +401,8 @@ func TestDaysThatWaitAreReportedOnceAPass(t *testing.T) {
 	s.now = clockAt("2026-11-20T12:00:00Z")
 	s.products = oneDay(1, 10, "2006-11-20")
 	src := s.fresh()
-	src.days.leaveOpen(span{From: dayOf(midnight("2006-11-20")), To: dayOf(midnight("2026-11-19"))}, "some reason")
+	years := span{From: dayOf(midnight("2006-11-20")), To: dayOf(midnight("2026-11-19"))}
+	src.days.leaveOpen(years, "some reason")
 	reports := 0
 	src.cfg.Days = func([]DayRange) { reports++ }
 	got, err := readAll(t.Context(), src, pass(midnight("2006-11-20")))

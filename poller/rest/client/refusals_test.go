@@ -46,7 +46,8 @@ func TestARateRefusedWithAnyStatusIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A refusal that says when to come again is one for the rate, whatever its status: nothing is sent until then.
+// A refusal that says when to come again is one for the rate, whatever its status: nothing is sent until
+// then.
 func TestARefusalThatSaysWhenToComeAgainStopsAll(t *testing.T) {
 	for _, status := range []int{420, 403, 429} {
 		stopped, stop := context.WithCancel(t.Context())
