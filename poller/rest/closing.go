@@ -69,7 +69,8 @@ func (rd *read) closeDays(ctx context.Context, along func(span) window) error {
 		known, batches, verb = days{}, &batchOfDays{days: 1}, "reading all rows of "
 	}
 	last, unbounded := rd.last, rd.from == past
-	for rd.passClosed(known); rd.next <= last; rd.passClosed(known) {
+	rd.passClosed(known)
+	for rd.next <= last {
 		next := rd.next
 		if known[next].closed || known[next].waits() {
 			rd.delay(known[next].why)
@@ -116,6 +117,7 @@ func (rd *read) closeDays(ctx context.Context, along func(span) window) error {
 			s.cfg.Log.Warn("a day cannot be closed yet; later days go on",
 				zap.Stringer("day", days.From), zap.String("why", o.Why))
 		}
+		rd.passClosed(known)
 		if err := rd.flushIfDue(ctx); err != nil {
 			return err
 		}

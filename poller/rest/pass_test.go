@@ -395,6 +395,22 @@ func TestADayThatDoesNotComeCleanIsNotClosedAndLaterDaysGoOn(t *testing.T) {
 	}
 }
 
+// Twenty years of days that cannot be closed yet cost a poll no time for each pair of them.
+func TestDaysThatWaitAreReportedOnceAPass(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products = oneDay(1, 10, "2006-11-20")
+	src := s.fresh()
+	years := span{From: dayOf(midnight("2006-11-20")), To: dayOf(midnight("2026-11-19"))}
+	src.days.leaveOpen(years, "some reason")
+	reports := 0
+	src.cfg.Days = func([]DayRange) { reports++ }
+	got, err := readAll(t.Context(), src, pass(midnight("2006-11-20")))
+	if err != nil || got.done.Delayed != "some reason" || reports > 3 {
+		t.Errorf("%d reports, done %+v, %v", reports, got.done, err)
+	}
+}
+
 func TestAPageOfWhichNothingCanBePublishedHoldsItsDayAndHealsByItself(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")

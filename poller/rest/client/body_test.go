@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -153,6 +154,52 @@ func TestLargePagesWaitForEachOther(t *testing.T) {
 	all.Wait()
 	if most > largeBodies {
 		t.Errorf("%d large pages at once", most)
+	}
+}
+
+// largePage is a page of 2 MiB.
+func largePage(w http.ResponseWriter, _ *http.Request) {
+	fmt.Fprintf(w, `{"data":["%s"],"meta":{"has_more":true}}`, strings.Repeat("x", 2*ordinaryBody))
+}
+
+// The time for an answer stands still while it waits for its turn.
+func TestTheWaitForAnotherLargePageIsNotTheServices(t *testing.T) {
+	asked := make(chan bool, 10)
+	c := ask(t, func(w http.ResponseWriter, r *http.Request) {
+		asked <- true
+		largePage(w, r)
+	})
+	c.timeout = time.Second
+	first, second := c.Endpoint("/first", uncounted), c.Endpoint("/second", uncounted)
+	if _, err := first.Page(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	read := make(chan error)
+	go func() {
+		_, err := second.Page(t.Context(), "")
+		read <- err
+	}()
+	<-asked
+	time.Sleep(2 * c.timeout) // what is tried is that time passes
+	first.Release()
+	if err := <-read; err != nil || len(asked) > 0 {
+		t.Errorf("%v, asked again %d times", err, len(asked))
+	}
+}
+
+// The page before the one that is asked for is not needed any more.
+func TestALargePageKeepsItsPlaceNoLongerThanUntilTheNextRequest(t *testing.T) {
+	c := ask(t, largePage)
+	e := c.Endpoint("/r", uncounted)
+	if _, err := e.Page(t.Context(), "page=0"); err != nil || len(c.large) != 1 {
+		t.Fatal(err, len(c.large))
+	}
+	c.limit.resume = time.Now().Add(time.Hour) // the service refuses other requests for their rate
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := e.Page(stopped, "page=1"); !errors.Is(err, context.Canceled) || len(c.large) != 0 {
+		t.Errorf("%v, %d places taken", err, len(c.large))
 	}
 }
 

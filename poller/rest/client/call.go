@@ -59,6 +59,7 @@ func newCall(c *Client, path, query string, body *body, count Counters) *call {
 // prepare waits until the request may be sent, and returns it with the key of that moment.
 func (r *call) prepare(ctx context.Context) (*http.Request, error) {
 	c := r.client
+	r.body.release() // before the wait: others may want to read large answers meanwhile
 	if err := c.limit.wait(ctx, r.count.Refused); err != nil {
 		return nil, err
 	}
@@ -84,7 +85,6 @@ func (r *call) prepare(ctx context.Context) (*http.Request, error) {
 	if !r.open {
 		req.Header.Set("Authorization", "Bearer "+r.key)
 	}
-	r.body.release()
 	r.began, r.sent = time.Now(), c.clock.Now()
 	r.date, r.age, r.head = schemas.MinInstant, 0, nil
 	ctx, r.end = context.WithCancel(ctx)
@@ -133,7 +133,8 @@ func (r *call) receive(answer *http.Response, err error) *RequestError {
 //
 // A gateway's error page with status 200 goes away by itself. Another site's home page does not. They look
 // alike, so both are tried again. So is a 4xx that is not in the service's description: the description does
-// not say how the service refuses for the rate, and may mean a 403 or a 420 by it.
+// not say how the service refuses for the rate, and may mean a 403 or a 420 by it. If it says when to come
+// again, it speaks of the rate.
 func (r *call) judge(ctx context.Context, failed *RequestError) (again bool, err error) {
 	c := r.client
 	if ctx.Err() != nil {
@@ -146,7 +147,7 @@ func (r *call) judge(ctx context.Context, failed *RequestError) (again bool, err
 	r.body.release() // others may want to read large answers meanwhile
 	r.tries++
 	failed.Tries = r.tries
-	if failed.ForRate() {
+	if failed.ForRate() || unclear(failed.Status) && r.head.Get("Retry-After") != "" {
 		r.pauseAll(failed.Status)
 		if r.tries < c.maxTries {
 			return true, nil // prepare waits
@@ -161,8 +162,7 @@ func (r *call) judge(ctx context.Context, failed *RequestError) (again bool, err
 	case status == http.StatusUnauthorized && !r.open:
 		r.accepted()
 		return true, r.renew(ctx)
-	case status < 400, status == http.StatusBadRequest, status == http.StatusUnauthorized,
-		status == http.StatusNotFound:
+	case status < http.StatusInternalServerError && !unclear(status):
 		r.accepted()
 		return false, failed
 	}
@@ -173,6 +173,16 @@ func (r *call) judge(ctx context.Context, failed *RequestError) (again bool, err
 		return false, &poller.BlockedError{What: "the service's answers cannot be used", Err: failed}
 	}
 	return false, failed
+}
+
+// unclear reports whether a refusal with status may be one for the rate. 400, 401 and 404 have another
+// meaning, which the caller acts on.
+func unclear(status int) bool {
+	switch status {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound:
+		return false
+	}
+	return status >= 400 && status < http.StatusInternalServerError
 }
 
 // accepted tells the limiter that the service did not refuse the newest try for its rate.

@@ -1,6 +1,8 @@
 package client
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -41,6 +43,24 @@ func TestARateRefusedWithAnyStatusIsWaitedFor(t *testing.T) {
 				t.Errorf("%d refused, %v requests a second", refused, c.State().RequestsPerSecond)
 			}
 		})
+	}
+}
+
+// A refusal that says when to come again is one for the rate, whatever its status: nothing is sent until
+// then.
+func TestARefusalThatSaysWhenToComeAgainStopsAll(t *testing.T) {
+	for _, status := range []int{420, 403, 429} {
+		stopped, stop := context.WithCancel(t.Context())
+		defer stop()
+		c := ask(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "3600")
+			w.WriteHeader(status)
+		})
+		_, err := c.Endpoint("/store-products", Counters{Request: func(string) {},
+			Refused: func(float64) { stop() }}).Page(stopped, "updated_from=2026-11-20")
+		if !errors.Is(err, context.Canceled) || time.Until(c.State().RefusedUntil) < 4*time.Minute {
+			t.Errorf("%d: %v, %+v", status, err, c.State())
+		}
 	}
 }
 

@@ -214,6 +214,45 @@ func TestASetWithoutAnEndThatNobodyCountsIsNotWhole(t *testing.T) {
 	}
 }
 
+// Sorted by updates, the last page comes again for ever, and between every two answers a row moves to it: no
+// page is like one before.
+func TestASetWithoutAnEndWhoseLastPageChangesIsReadOnce(t *testing.T) {
+	s := &plain{rows: plainRows(2500, 1), again: true, forEver: true}
+	ask := func(created Span, page, size int) (Answer, error) {
+		i := s.requests * 7919 % (len(s.rows) - 1)
+		s.rows = append(slices.Delete(s.rows, i, i+1), s.rows[i])
+		return s.ask(created, page, size)
+	}
+	o, err := drive(NewReader(ExactCounts).Read(Set{Created: Always, Motion: Growing}), ask)
+	if err != nil || o.Whole || s.requests > 100 {
+		t.Errorf("%+v after %d requests, %v", o, s.requests, err)
+	}
+}
+
+// An empty page in the middle hides the same rows from each pass of one page size. So two such passes agree,
+// and prove nothing.
+func TestPassesThatMeetAnEmptyPageInTheMiddleDoNotAgree(t *testing.T) {
+	s := &plain{rows: plainRows(250, 1)}
+	met := map[uint64]bool{}
+	ask := func(created Span, page, size int) (Answer, error) {
+		a, err := s.ask(created, page, size)
+		if page == 1 {
+			a.Rows, a.More = nil, true
+		}
+		a.Count = -1
+		for _, row := range a.Rows {
+			met[row.ID] = true
+		}
+		return a, err
+	}
+	r := NewReader(ExactCounts)
+	r.size = 100
+	o, err := drive(r.Read(Set{Created: Always, Motion: Growing}), ask)
+	if err != nil || o.Whole && len(met) != 250 {
+		t.Errorf("%d rows, %+v after %d requests, %v", len(met), o, s.requests, err)
+	}
+}
+
 func TestAnEndIsLearnedOnce(t *testing.T) {
 	s := &plain{rows: plainRows(30, 1), counts: true, forEver: true}
 	r, _ := s.read(t, Always)

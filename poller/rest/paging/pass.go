@@ -41,8 +41,9 @@ type pass struct {
 	seen      map[uint64]bool
 
 	// Of the pass itself, which in a backward one begins with the last page: before that it looked for it.
-	met  collection
-	rows int // how many came, met before or not
+	met    collection
+	rows   int // how many came, met before or not
+	before int // how many different rows were met maxIdle answers before idle looks
 	// alike is the count that each answer with rows gave, -1 if they differ or do not count.
 	alike int
 	// n is how many rows the service counted before it showed the first of met; -1: it did not.
@@ -220,13 +221,23 @@ func (p *pass) forward() {
 	}
 }
 
-// idle reports whether the last answers brought only pages that the pass had met.
+// idle reports whether the last answers brought only pages that the pass had met, or only rows. If a row
+// moves to the page that comes again between every two answers, none is like another. So idle looks for new
+// rows as well, at ever longer intervals: it has to sort the rows met.
 func (p *pass) idle() bool {
+	powerOfTwo := func(n int) bool { return n&(n-1) == 0 }
 	most := maxIdle
 	if p.r.noEnd {
 		most = knownIdle
 	}
-	p.endless = p.idlePages >= most
+	switch {
+	case p.idlePages >= most:
+		p.endless = true
+	case powerOfTwo(p.answers + maxIdle):
+		p.before = p.met.len()
+	case p.answers > maxIdle && powerOfTwo(p.answers):
+		p.endless = p.met.len() == p.before
+	}
 	p.r.noEnd = p.r.noEnd || p.endless
 	return p.endless
 }
