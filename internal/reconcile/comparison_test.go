@@ -67,7 +67,8 @@ func (p *pair) compare() *Comparison {
 	}
 	return New(Config{
 		Start: schemas.MinInstant, CreatedAt: createdAt, Now: func() time.Time { return p.now }, Overlap: overlap,
-		ByID: p.byID, CatchesUp: p.catchesUp, Memory: p.memory, From: p.from, IDs: p.ids, Letters: p.letters, MaxSuspects: p.maxSuspects,
+		ByID: p.byID, CatchesUp: p.catchesUp,
+		Memory: p.memory, From: p.from, IDs: p.ids, Letters: p.letters, MaxSuspects: p.maxSuspects,
 		Topic: func(_ context.Context, from []int64, wanted func(int64) bool,
 			fold func(watermark.Published) error) ([]int64, error) {
 			p.between()

@@ -181,7 +181,7 @@ func TestTheWaitForAnotherLargePageIsNotTheServices(t *testing.T) {
 		read <- err
 	}()
 	<-asked
-	time.Sleep(2 * c.timeout) // what is tried is that time passes
+	time.Sleep(2 * c.timeout) //nolint:forbidigo // the test is about time that passes
 	first.Release()
 	if err := <-read; err != nil || len(asked) > 0 {
 		t.Errorf("%v, asked again %d times", err, len(asked))

@@ -40,7 +40,8 @@ func TestWhatIsInClearOrUnverifiedIsNamed(t *testing.T) {
 	for setting, wants := range map[string]Finding{
 		"kafka.brokers=broker:9092": {About: "kafka", Found: "to broker rows and schemas go unencrypted",
 			Do: "kafka.tls.enabled: expected https"},
-		"registry.url=http://schemas:8081": {About: "registry", Found: "to schemas rows and schemas go unencrypted"},
+		"registry.url=http://schemas:8081": {About: "registry",
+			Found: "to schemas rows and schemas go unencrypted"},
 		"store.base_url=http://shop/v1 security.allow_plaintext=store": {About: "store",
 			Found: "to shop a password or key would go unencrypted"},
 		"registry.url=https://schemas registry.tls.insecure_skip_verify=true": {About: "registry",
