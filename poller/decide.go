@@ -96,7 +96,7 @@ func (s *state) decideRow(tx *watermark.Transaction, row *schemas.Record, shown 
 		s.repeats++
 		return nil
 	case known && !before.Equal(millis, hash) && s.mayBeOlder(row, before.Millis) &&
-		!s.deferred.confirms(row, hash, at.Now, shown):
+		!s.deferred.confirms(row, hash, at.Now, shown): // it is noted there for a second look
 		s.older++
 		return nil
 	}
@@ -110,7 +110,7 @@ func (s *state) mayBeOlder(row *schemas.Record, published int64) bool {
 	switch millis := row.UpdatedAt.Millis(); {
 	case millis != published:
 		return millis < published
-	case s.settings.CatchesUp: // it shows no state that is older than one before, so this one is newer
+	case s.settings.CatchesUp: // no read shows an older state than a read before, so this one is newer
 		return false
 	}
 	// Below settled every copy of the service shows the same. So other content at the same time is an

@@ -19,9 +19,9 @@
 //	new: dedup does not know it              published                                    state.decideRow
 //	later than the topic's version           published                                    state.decideRow
 //	equal to the published version           suppressed as a repeat                       state.decideRow
-//	an older updated_at, or other content    deferred for a second look: either may be    state.mayBeOlder
-//	  at the same one (not if the source       the newer one                              deferred
-//	  catches up: then it is published)
+//	an older updated_at                      deferred for a second look: either may be    state.mayBeOlder
+//	other content at the same updated_at       the newer one; if the source catches up,   deferred
+//	                                           the latter is published
 //	such a row, the same an overlap later    published                                    deferred.confirms
 //	before settled, or before the start      suppressed: dedup knows nothing from there   state.decideRow
 //	cannot be published, or is too large     dead letter, unless the topic has it         deadLetters.write
@@ -41,9 +41,9 @@
 // state runs ahead of the topic by the transaction in hand. A failed commit ends the poller: Run returns, the
 // state is dropped, and a new Poller begins with a takeover.
 //
-// sweeper compares the whole topic with the whole source beside the polls, and repair writes what it found.
-// eraser deletes single rows. All of them write through state and writer, in the poller's goroutine. board is
-// the status that people may see.
+// sweeper compares the whole topic with the whole source beside the polls, and repair writes what it found. It
+// also deletes single rows on request (erase). All of them write through state and writer, in the poller's
+// goroutine. board is the status that people may see.
 //
 // Clocks step, ours too. A duration is measured by a clock that does not (Moment.Now). A time of the wall
 // clock that lies in the future was noted while that clock was ahead, and is not believed: as_of, the time of

@@ -129,7 +129,8 @@ func (p *Poller) poll(ctx context.Context) error {
 	ctx, cancel := p.untilAsked(ctx)
 	defer cancel()
 	p.board.change(func(s *Status) { s.Doing, s.Since = "polling", p.cfg.now() })
-	pass, err := p.state.nextPass(p.cfg.Clock()), p.state.noteSource()
+	pass := p.state.nextPass(p.cfg.Clock())
+	err := p.state.noteSource()
 	if err == nil {
 		err = p.publish(p.read(ctx, pass))
 	}

@@ -33,7 +33,7 @@ func (p *Poller) read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
 				if failed = err; failed != nil {
 					return
 				}
-				p.sweeper.sights.note(&b)
+				p.sweeper.sights.note(&b) // for the comparison in hand
 				select {
 				case batches <- &b:
 				case <-ctx.Done():

@@ -135,8 +135,8 @@ func (r *rowReader) value(ctx context.Context, value []byte) (decoded schemas.Va
 	return decoded, err
 }
 
-// ReadTopic gives the committed records of r's topic with wanted ids to fold, in offset order within a
-// partition. If wanted is nil, it gives all. It begins with the offsets in from, by partition, or with the
+// ReadTopic calls fold with the committed records of r's topic with wanted ids, in offset order within a
+// partition. If wanted is nil, all are wanted. It begins with the offsets in from, by partition, or with the
 // first record if from is nil. It reads up to the ends that the topic has now, waits for open transactions,
 // and returns those ends.
 //

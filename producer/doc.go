@@ -47,8 +47,9 @@
 //  6. Read the published rows back from the data topic (Session.Rebuild).
 //  7. Only now read the source.
 //
-// Take is steps 2 to 5. A commit with an unknown outcome, or a producer id that the broker refuses, ends
-// the session (ErrLost). The same seven steps then find out what was committed.
+// Take is steps 2 to 5, but for the requests, which the owner reads. A commit with an unknown outcome, or a
+// producer id that the broker refuses, ends the session (ErrLost). The same seven steps then find out what
+// was committed.
 //
 // # State that a successor finds
 //

@@ -38,7 +38,7 @@ func otherLog(mark *watermark.Watermark, id string, ends []int64) string {
 		return "it was created anew: it has another id"
 	}
 	lost := shortened(mark.Ends, ends)
-	if mark.Ends == nil && int(mark.Partitions) > len(ends) { // a watermark of afresh notes no ends
+	if mark.Ends == nil && int(mark.Partitions) > len(ends) { // a watermark of anew notes no ends
 		lost = fmt.Sprintf("it had %s and has %d now", terminal.Plural(mark.Partitions, "partition"), len(ends))
 	}
 	switch {

@@ -69,8 +69,8 @@ func (s *Session) EndOffsets(ctx context.Context) ([]int64, error) {
 	return s.c.offsets(ctx, s.data.name, s.c.admin.ListEndOffsets)
 }
 
-// Rebuild gives each record of the data topic from the watermark's DedupFrom on to fold, one at a time, in
-// offset order within a partition; a key stays in one partition. A record's Kafka time is min(updated_at,
+// Rebuild calls fold with each record of the data topic, beginning at the watermark's DedupFrom, in offset
+// order within a partition. A key stays in one partition. A record's Kafka time is min(updated_at,
 // time of writing). So the predecessor's dedup held no record before the first offset of that time, in each
 // partition. Records after that offset are given with any time: an old row that was written later may be
 // the newest of its id.

@@ -2,7 +2,7 @@
 //
 //	facts (watermark, group, live poller, settings, time) ──> Judge ──> state, why, since, remedy
 //
-// The status page, /status.json, /readyz, `watermark list`, --wait, `run --once` and `check` render the
+// The status page, /status.json, /readyz, `watermark list`, --wait, `run --once` render the
 // answer and decide nothing. An instance judges the resources that it polls by what it knows itself, and all
 // others, like the command line, by the watermark in Kafka.
 //
@@ -251,7 +251,7 @@ func (r *Resource) Unattended(group string) bool {
 	return r.Enabled && r.Unreadable == nil && (!r.UpToDate || r.Group != group)
 }
 
-// Refuse notes, after Judge, that no instance can take the resource over, as far as `check` can tell. why
+// Refuse notes, after Judge, that no instance can take the resource over, as far as a rehearsal tells. why
 // says why, and what to do. Then the resource is blocked.
 func (r *Resource) Refuse(why string) {
 	if r.Why != "" {

@@ -16,7 +16,7 @@ type Config struct {
 	Source SourceReader
 	// ByID is set if the source reads a range of ids alone, in the order of ids.
 	ByID bool
-	// CatchesUp is set if the source shows no state of a row that is older than one that any read has shown.
+	// CatchesUp is set if no read of the source shows an older state of a row than a read before it.
 	CatchesUp bool
 	// From is the first id to compare. IDs, if not nil, are the rows to compare instead, all of them in one
 	// part.

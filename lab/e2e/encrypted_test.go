@@ -46,7 +46,7 @@ func TestWithEverythingEncryptedRefusedPasswordsAndCertificatesLoseNothing(t *te
 	p.says("out of the group")
 	e.check(1, finding{"FAIL", "service", storefake.Products, "answered 401"},
 		finding{"FAIL", "kafka", "", "does not answer"},
-		finding{"FAIL", "database", "", "refuses the connection: SASL authentication failed"},
+		finding{"FAIL", "database", "", "SASL authentication failed"},
 		finding{"FAIL", "registry", "", "refuses the credentials"})
 	e.learns(p)
 

@@ -23,7 +23,7 @@ import (
 //
 //   - Days that begin early (Asia): once the days up to d are closed, the last hours of the UTC day d lie in
 //     the service's day d+1, which is not read yet. So a batch reports d as closed only after the window
-//     behind it was read, which would have shown them (closing.earned).
+//     behind it was read, which would have shown them (read.earned).
 //   - Days that begin late (America): the first hours of the UTC day d lie in the service's day d-1, which
 //     may be closed already. So a pass begins to read a day before the first that it settles (begin). It
 //     begins on that day only if an answer from that day on has shown a row of its first quarter of an

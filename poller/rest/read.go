@@ -43,8 +43,8 @@ type read struct {
 	bytes   int          // of it
 	oldest  time.Time    // when the oldest answer with its rows was made. Zero if it has none
 	flushed time.Time    // when the batch before was handed on
-	// settled is Settled of the next batch. earned becomes settled once the window after it was read,
-	// because days may be another zone's (see calendar). MinInstant if no day was closed.
+	// settled is Settled of the next batch. earned is where settled moves once the window behind the closed
+	// days was read too, because days may be another zone's (see calendar). MinInstant if no day was closed.
 	settled, earned schemas.Instant
 	// The days of a pass: from is the first that is not settled, or past in a first load. Those from next to
 	// last are over, and are to be closed, and firstOpen is the first that is not closed. open is the first

@@ -69,25 +69,25 @@ func newOwner(c Config, name string, sources *connect.Sources, group *producer.G
 	return o
 }
 
-// The wait after the first takeover that failed or was lost, and the longest one.
+// The wait after the first takeover that failed or whose reads did not count, and the longest one.
 const (
 	firstRetake = 200 * time.Millisecond
 	lastRetake  = 30 * time.Second
 )
 
 func (o *owner) run(ctx context.Context) {
-	failures, lost := &poller.Failures{Log: o.log, Now: time.Now}, false
+	failures, rereads := &poller.Failures{Log: o.log, Now: time.Now}, false
 	var tries retakes
 	for {
-		began, before := time.Now(), lost
+		began, before := time.Now(), rereads
 		err := o.takeOver(ctx, failures)
-		lost = errors.As(err, new(*poller.LostError))
+		rereads = errors.As(err, new(*poller.LostError))
 		switch {
 		case ctx.Err() != nil || err == nil:
 			o.turn(nil, "not ours", nil)
 			return
-		case lost && before && time.Since(began) < lastRetake:
-			// Twice in a row: the next takeover may lead to the same.
+		case rereads && before && time.Since(began) < lastRetake:
+			// Twice in a row: the next takeover may lead to the same, so it waits as after a failure.
 		case errors.Is(err, poller.ErrTakeover):
 			continue
 		}

@@ -32,7 +32,7 @@ func tryKafka(ctx context.Context, c Config, f *findings) {
 		f.expiry("", certificates)
 	}
 	for _, name := range c.Settings.Enabled() {
-		takeOver(ctx, c, f, name)
+		rehearse(ctx, c, f, name)
 	}
 	members, err := ownership.Members(ctx, c.Cluster)
 	switch {
@@ -48,8 +48,8 @@ func tryKafka(ctx context.Context, c Config, f *findings) {
 	}
 }
 
-// takeOver rehearses the takeover of a resource.
-func takeOver(ctx context.Context, c Config, f *findings, name string) {
+// rehearse rehearses the takeover of a resource.
+func rehearse(ctx context.Context, c Config, f *findings, name string) {
 	r, topic := c.Schemas.Get(name), c.Cluster.Topic(name)
 	found, err := producer.Rehearse(ctx, c.Cluster, r)
 	for _, concern := range found.Concerns {
