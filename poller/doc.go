@@ -41,9 +41,9 @@
 // state runs ahead of the topic by the transaction in hand. A failed commit ends the poller: Run returns, the
 // state is dropped, and a new Poller begins with a takeover.
 //
-// sweeper compares the whole topic with the whole source beside the polls, and repair writes what it found. It
-// also deletes single rows on request (erase). All of them write through state and writer, in the poller's
-// goroutine. board is the status that people may see.
+// sweeper compares the whole topic with the whole source beside the polls, and repair writes what it found.
+// It also deletes single rows on request (erase). All of them write through state and writer, in the
+// poller's goroutine. board is the status that people may see.
 //
 // Clocks step, ours too. A duration is measured by a clock that does not (Moment.Now). A time of the wall
 // clock that lies in the future was noted while that clock was ahead, and is not believed: as_of, the time of
