@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -63,6 +64,8 @@ type shown struct {
 	Owned      bool
 	Since      time.Time
 	Privacy    []string
+
+	Before string `json:"name"` // its name, in the release before
 }
 
 // resources is what /status.json says of all resources; nil while the process answers nothing.
@@ -72,6 +75,10 @@ func (p *process) resources() []shown {
 	var status struct{ Resources []shown }
 	if err := json.Unmarshal([]byte(body), &status); err != nil {
 		return nil
+	}
+	for i := range status.Resources {
+		r := &status.Resources[i]
+		r.Name = cmp.Or(r.Name, r.Before)
 	}
 	return status.Resources
 }
