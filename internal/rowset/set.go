@@ -40,6 +40,7 @@ const (
 	capPerShard  = 256 << 10
 	entryBytes   = 20
 	shardMinimum = 8
+	shardSmall   = 128 // entries up to which a table doubles: it grows often, and takes little memory
 	// A table of so many bytes lies outside the heap. A set of some 100,000 rows has such tables.
 	mappedBytes = 8 << 10
 )
@@ -195,6 +196,9 @@ func (s *shard) roomIn(places int) bool { return (s.n+1)*16 <= places*15 }
 func (s *Set) grow(h uint64, maxBytes int) bool {
 	sh := s.shard(h)
 	size := len(sh.entries) + len(sh.entries)/8 + shardMinimum
+	if len(sh.entries) < shardSmall {
+		size = 2*len(sh.entries) + shardMinimum
+	}
 	size = min(size, len(sh.entries)+(maxBytes-s.bytes)/entryBytes)
 	if !sh.roomIn(size) {
 		return false
