@@ -31,7 +31,7 @@ func readDSN(setting string) (string, error) {
 		_, err = d.Config()
 	}
 	if path, isFile := strings.CutPrefix(setting, secretFile); isFile && err != nil {
-		err = fmt.Errorf("%s: of what the file holds: %w", path, err)
+		err = fmt.Errorf("the content of file %s: %w", path, err)
 	}
 	return d.Text(), err
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// repair repairs what counts of the part of a sweep in hand, unless a further look may confirm more. The last
-// transaction says that the part is over, and what is left.
+// repair repairs the differences that count of the part of a sweep in hand, unless a further look may confirm
+// more. The watermark of the last transaction says that the part is over, and which differences are left.
 //
-// Missing and stale rows are published as the looks showed them, whatever dedup says: dedup knows what was
-// published, and not what somebody did to the topic since. Extra rows are deleted, if they may.
+// Missing and stale rows are published as the looks showed them, although dedup may know them as published:
+// another program may have changed the topic since. Extra rows are deleted, if deletion is allowed.
 func (s *sweeper) repair() error {
 	if s.waits() {
 		return nil
@@ -135,7 +135,7 @@ func (s *sweeper) takeOutLetters(tx *watermark.Transaction, rows []reconcile.Dif
 	return nil
 }
 
-// left says what the sweep leaves as it is, and why; "" if nothing.
+// left names the differences that the sweep leaves, and why. It is "" if there are none.
 func (s *sweeper) left(restless, unknown, unread int, kept string) string {
 	var left []string
 	if restless > 0 {
@@ -203,8 +203,8 @@ func (s *sweeper) publishRows(tx *watermark.Transaction, rows []reconcile.Differ
 // changed.
 const notForDeletion = "an empty answer is not taken for deletion"
 
-// doubt returns the reason why nothing that the service does not show is taken for deleted, or "". extra is
-// the number of the part's extra rows, done the result of the parts before it.
+// doubt returns the reason why no row that the service does not show counts as deleted, or "". extra is the
+// number of the part's extra rows, done the result of the parts before it.
 func (s *sweeper) doubt(c reconcile.Report, extra int, done watermark.Swept) string {
 	budget, left := s.state.budget(done.TopicRows+c.TopicRows, s.cfg.wall())
 	switch {

@@ -17,11 +17,12 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// SweepConfig is what a Poller sweeps and erases with. The zero value: it never does.
+// SweepConfig has the settings and surroundings of sweeps and erases. The zero value means that there are
+// none.
 type SweepConfig struct {
-	// Interval is from one sweep to the next; 0: only on request.
+	// Interval is the time between two sweeps. Zero means that a sweep runs only on request.
 	Interval time.Duration
-	// Tombstone: a sweep deletes from the topic what the source no longer has. Otherwise it only reports it.
+	// Tombstone is set if a sweep deletes rows that the source no longer has. Otherwise it only reports them.
 	Tombstone bool
 	// Source makes the source for the readings of one comparison, which go on beside the polls.
 	Source func() Source
@@ -30,8 +31,7 @@ type SweepConfig struct {
 	// Turn is shared by the pollers of a process. A sweep has a place in it during its first reading, which
 	// takes most of its memory and of its requests to the service. So its capacity limits both.
 	Turn chan struct{}
-	// MaxSuspects limits the differences of one part of a sweep, Memory what a sweep takes; 0:
-	// reconcile.Config's.
+	// MaxSuspects and Memory are those of reconcile.Config, with its defaults.
 	MaxSuspects int
 	Memory      int64
 	// ByID: Source reads ranges of ids, in the order of ids.
@@ -64,13 +64,13 @@ const (
 //	               own, while polls go on
 //	a poll         that begins after it: it delivers what was under way
 //	looking again  at what differed, in the same way
-//	an overlap     or more, of polls
-//	looking again  what both looks have shown counts, unless another read has shown otherwise (sights)
+//	an overlap     or more, of polls. Not if each difference counts after one look (reconcile.Config.CatchesUp)
+//	looking again  a difference that both looks have shown counts, unless another read showed otherwise
 //	repairing      what counts, in the poller's goroutine (repair, erase)
 //
 // The repair needs no look of its own. Between a look and the repair only this owner's polls may publish a
-// newer version of a row, because whoever else writes with its transactional id has fenced it. A poll reads
-// through sights before it publishes, and then the difference does not count.
+// newer version of a row: another writer with its transactional id would have fenced it. Each batch of a poll
+// is noted (sights) before the poll publishes it, and then the difference does not count.
 //
 // A table that does not fit into memory is swept in parts, ranges of ids, and each part goes through all of
 // this. How far the sweep has come is in the watermark, and so is that a part was begun, before it is:
@@ -92,7 +92,7 @@ type sweeper struct {
 	failures int
 	retry    backoff.BackOff
 	next     time.Time   // not before this, after a failure
-	inHand   *comparison // nil: none
+	inHand   *comparison // or nil
 	sights   *sights     // of the suspects in hand
 	// sweepFirst is set after an erase that failed: a sweep that is due comes before the next try.
 	sweepFirst bool
@@ -106,7 +106,7 @@ type comparison struct {
 	began schemas.Instant
 	looks int
 	due   time.Time // of the next look
-	// working gets the error of the goroutine at work; nil: there is none. cancel ends it.
+	// working gets the error of the goroutine at work. It is nil if there is none. cancel ends the goroutine.
 	working chan error
 	cancel  context.CancelFunc
 }
@@ -190,7 +190,7 @@ func (s *sweeper) step(ctx context.Context) error {
 	}
 	if err == nil && w.looks == 0 && w.Suspects() > 0 {
 		if s.sights.watch(w.IDs()); w.erase == nil {
-			return nil // the next poll begins later than what was read, and may deliver it
+			return nil // the next poll may deliver rows that were under way
 		}
 	}
 	if err == nil {
@@ -375,7 +375,7 @@ func (s *sweeper) done() {
 	s.end()
 }
 
-// end waits until nothing of the comparison runs any more.
+// end cancels the comparison in hand, and waits for its goroutine.
 func (s *sweeper) end() {
 	w := s.inHand
 	if w == nil {

@@ -16,8 +16,8 @@ var Reasons = []Reason{
 
 	// The rows or the fields of the source.
 	{Code: "all_rows_unfit", State: Blocked, Says: "bigger is wrong than those rows",
-		Means: "every row that was read together breaks the contract. They are left out and the others go on; " +
-			"nothing is settled past them",
+		Means: "every row that was read together breaks the contract. They are left out and the others go on. " +
+			"Settled stays before them",
 		Remedy: "correct at the service the field that the text names, and it goes on by itself; or, if the " +
 			"schema is too narrow, change it (schemas.dir) and restart", See: "Changing a schema"},
 	{Code: "column_gone", State: Blocked, Says: "has no column",
@@ -37,7 +37,7 @@ var Reasons = []Reason{
 	{Code: "encoding", State: Blocked, Says: "cannot be converted from the encoding",
 		Means: "a text has a character that UTF-8 does not have, or bytes that are none in the database's " +
 			"encoding. The server refuses to send the rows around it too",
-		Remedy: "correct the text where it is: `SELECT id, convert_to(status, 'UTF8') FROM orders` fails if one " +
+		Remedy: "correct the text in the table: `SELECT id, convert_to(status, 'UTF8') FROM orders` fails if one " +
 			"is wrong; try each column, and halve by `WHERE id BETWEEN`"},
 
 	// The table.
@@ -48,7 +48,7 @@ var Reasons = []Reason{
 		See: "A database that is restored, promoted or replicated"},
 	{Code: "foreign_rows", State: Blocked, Says: "Rows would be missed",
 		Means: "the table leads to a foreign table or a materialized view. This server's clock and transactions " +
-			"do not tell what appears there, so nothing is read",
+			"do not tell which rows appear there, so the resource is not read",
 		Remedy: "let postgres.dsn lead to the server that has the rows, or the name to a plain view of its " +
 			"tables; or set source: rest and restart. Then run `storestream sweep`: earlier rows may be missing"},
 	{Code: "setting_missing", State: Blocked, Says: "asks for the setting",
@@ -77,11 +77,11 @@ var Reasons = []Reason{
 		Remedy: "ask the service's owner"},
 	{Code: "redirect", State: Blocked, Says: "it redirects to",
 		Means: "a redirect to another address is not followed, because the API key would go with the request",
-		Remedy: "if the service lives there now, set store.base_url and restart; otherwise ask what stands " +
-			"before the service"},
+		Remedy: "if the service lives there now, set store.base_url and restart; otherwise ask which proxy " +
+			"stands before the service"},
 	{Code: "answers_unusable", State: Blocked, Says: "the service's answers cannot be used",
 		Means: "the service does not end its answers, or sends more rows than a page may have, or its rows are " +
-			"far too large. Nothing is settled past it",
+			"far too large. Settled stays before it",
 		Remedy: "ask the service's owner. It is tried again by itself"},
 	{Code: "request_refused", State: Blocked, Says: "the service refuses a request",
 		Means: "the service refuses what its description allows. 403 and the like were tried several times, in " +
@@ -90,8 +90,8 @@ var Reasons = []Reason{
 
 	// Settling: PostgreSQL.
 	{Code: "open_transaction", State: SettlingDelayed, Says: "is open since",
-		Means: "somebody left a transaction open in the server, in whichever of its databases. `before` and a " +
-			"time: this instance was started then, and found it open",
+		Means: "a transaction is open in one of the server's databases. `before` and a time mean that this " +
+			"instance was started then, and found it open",
 		Remedy: "tell its owner: `SELECT pid, datname, usename, xact_start, query FROM pg_stat_activity WHERE " +
 			"xact_start < now() - interval '10 min' ORDER BY xact_start`. `SELECT pg_terminate_backend(PID)` ends " +
 			"it and undoes its writes (as its role, pg_signal_backend or superuser). A prepared one: `SELECT gid, " +
@@ -133,12 +133,12 @@ var Reasons = []Reason{
 			"rows a page",
 		Remedy: "let the service grant 1,000 rows a page, or set source: postgres and restart"},
 	{Code: "unfiltered", State: SettlingDelayed, Says: "as if it did not filter by updated_at",
-		Means:  "rows come that were not asked for, so no answer shows that a day was read whole",
+		Means:  "the service sends rows that the request left out, so no answer shows that a day was read whole",
 		Remedy: "ask the service's owner. `storestream sweep users` compares meanwhile: it asks by created_at"},
 	{Code: "cached", State: SettlingDelayed, Says: "answers are out of a cache",
-		Means: "a proxy gives old answers, though every request asks for fresh ones (`Cache-Control: no-cache`). " +
-			"Nothing is settled, the lag grows, and rows of answers older than the overlap are not published. *No " +
-			"sweep*",
+		Means: "a proxy gives old answers, although every request asks for fresh ones (`Cache-Control: " +
+			"no-cache`). Settled stays, the lag grows, and rows of answers older than the overlap are not " +
+			"published. *No sweep*",
 		Remedy: "have the proxy let requests with no-cache through, or lead around it (store.base_url) " +
 			"and restart"},
 	{Code: "clocks_differ", State: SettlingDelayed, Says: "by its own Date",
@@ -178,5 +178,5 @@ var Reasons = []Reason{
 		Means: "rows show an older updated_at than was published, or the same with other content: transactions " +
 			"that committed in the other order, two changes within a second, a replica that lags, a correction",
 		Remedy: "nothing: they are looked at again after the overlap, from the time that the text names. A " +
-			"restart or another owner meets them anew, so that time moves then"},
+			"restart or another owner meets them again, and then that time moves"},
 }

@@ -2,9 +2,9 @@
 //
 //	facts (watermark, group, live poller, settings, time) ──> Judge ──> state, why, since, remedy
 //
-// The status page, /status.json, /readyz, `watermark list`, --wait, `run --once` render the
-// answer and decide nothing. An instance judges the resources that it polls by what it knows itself, and all
-// others, like the command line, by the watermark in Kafka.
+// The status page, /status.json, /readyz, `watermark list`, --wait and `run --once` render the answer and
+// decide nothing. An instance judges the resources that it polls by its live state. It judges all others by
+// the watermark in Kafka, as the command line does.
 //
 // The reasons for which a resource is blocked, settling is delayed, or a row is deferred are one list:
 // Reasons. The tables of docs/reference.md and docs/operations.md are written from it.
@@ -76,7 +76,7 @@ type Resource struct {
 	RequestsPerSecond float64          `json:"requests_per_second,omitzero"`
 	// UnknownFields are fields of the service that the schema does not know. They are not published.
 	UnknownFields []string `json:"unknown_fields,omitempty"`
-	// Sweeping is what the sweep in hand does.
+	// Sweeping is the activity of the sweep in hand.
 	Sweeping *Sweeping `json:"sweeping,omitempty"`
 	// Settling is the open part behind settled.
 	Settling   *Settling `json:"settling,omitempty"`
@@ -162,7 +162,7 @@ func (r *Resource) interval() time.Duration {
 	return time.Duration(r.IntervalSeconds * float64(time.Second))
 }
 
-// Lag is how long ago the last pass began that met every change before it; 0 if none is known.
+// Lag is the time since the last pass began that met every change before it. It is 0 if no pass is known.
 func (r *Resource) Lag() time.Duration {
 	if r.Good == nil {
 		return 0

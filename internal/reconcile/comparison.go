@@ -101,8 +101,8 @@ func (c *Comparison) First(ctx context.Context, progress func(topicRows, sourceR
 	return err
 }
 
-// Part is the ids that First read. crowded: it ends where it does because more differed than one part takes
-// in.
+// Part returns the ids that First read. crowded reports whether the part ended there because more rows
+// differed than one part takes in.
 func (c *Comparison) Part() (ids Range, crowded bool) { return c.part, c.crowded }
 
 // Look looks at the suspects again: in the topic, then those that still differ in the source.

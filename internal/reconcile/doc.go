@@ -8,10 +8,11 @@
 //	             topic's newest record is a version that the source showed in any reading: the pipeline
 //	             delivered it.
 //	  |          (an overlap goes by)
-//	Look         again. A difference counts once two looks, an overlap apart, have shown it (Confirmation).
+//	Look         again. A difference counts once two looks, an overlap apart, have shown it (Confirmation). If
+//	             the source catches up, one look is enough for a row that it shows.
 //	Differences  returns the rest.
 //
-// Its callers differ in what they compare and in what they do with differences that count:
+// The callers compare different rows, and act differently upon the differences that count:
 //
 //	verify   all rows        reports them
 //	row      one row         reports it, with more detail
@@ -21,19 +22,19 @@
 // A record that another program put into the topic is never a version that the source showed, however new it
 // claims to be. So it is found.
 //
-// # What is not there
+// # Rows that the source does not show
 //
 // A row is Extra only if no read has shown it since the comparison began. If one read shows a row and another
 // does not, the row is Unknown: it may have been deleted in between, or the other read asked a question that
 // does not show it. Such a row is neither equal nor deleted. So a row that is to be deleted was absent from a
 // full reading, and from two looks that read all rows by another dimension, an overlap apart, and the
-// caller's other reads did not show it meanwhile either (See). The first reading itself confirms nothing,
-// because it takes long and nothing is watched yet.
+// caller's other reads did not show it meanwhile either (See). The first reading confirms no difference,
+// because it takes long and the caller's reads are not watched yet.
 //
 // # Dead letters
 //
-// A row that cannot be published has to have a dead letter, and every other row must not have one. So a dead
-// letter is a part of what is compared, if the caller has them (Config.Letters).
+// A row that cannot be published has to have a dead letter, and every other row must not have one. So the
+// comparison includes the dead letters, if the caller has them (Config.Letters).
 //
 // # Parts
 //

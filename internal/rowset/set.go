@@ -293,7 +293,8 @@ func (s *Set) DropMarked() { s.keep(func(e *entry) bool { return e[4]&markBit ==
 // RemoveFrom forgets the rows with ids of first and above.
 func (s *Set) RemoveFrom(first int64) { s.keep(func(e *entry) bool { return e.id() < first }) }
 
-// keep forgets the rows that wanted is false for, and gives their room back.
+// keep forgets the rows that wanted is false for, and gives their room back. A small table keeps its room:
+// the next rows would ask for it again.
 func (s *Set) keep(wanted func(*entry) bool) {
 	s.n, s.bytes, s.added = 0, 0, 0
 	for i := range s.shards {
@@ -304,9 +305,13 @@ func (s *Set) keep(wanted func(*entry) bool) {
 				live++
 			}
 		}
-		if live == 0 {
+		switch {
+		case live == 0 && len(sh.entries) < 2*shardSmall:
+			clear(sh.entries)
+			sh.n = 0
+		case live == 0:
 			sh.free()
-		} else if live < sh.n {
+		case live < sh.n:
 			sh.rehash(min(max(shardMinimum, live*16/15+live/16+2), len(sh.entries)), wanted) // never past the cap
 		}
 		s.n += sh.n

