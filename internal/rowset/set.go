@@ -197,7 +197,7 @@ func (s *Set) grow(h uint64, maxBytes int) bool {
 	sh := s.shard(h)
 	size := len(sh.entries) + len(sh.entries)/8 + shardMinimum
 	if len(sh.entries) < shardSmall {
-		size = 2*len(sh.entries) + shardMinimum
+		size = max(size, 2*len(sh.entries))
 	}
 	size = min(size, len(sh.entries)+(maxBytes-s.bytes)/entryBytes)
 	if !sh.roomIn(size) {
