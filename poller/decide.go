@@ -73,8 +73,10 @@ func (s *state) decideReject(tx *watermark.Transaction, r *schemas.Reject) {
 // add's.
 func (s *state) decideRow(tx *watermark.Transaction, row *schemas.Record, shown time.Time, at Moment,
 	final bool) error {
-	if _, wanted := s.wanted[row.ID]; s.wanted != nil && !wanted {
-		return nil
+	if s.wanted != nil {
+		if _, wanted := s.wanted[row.ID]; !wanted {
+			return nil
+		}
 	}
 	if row.UpdatedAt < s.from {
 		// A source that reads by day returns such rows, and dedup knows nothing from before settled.
