@@ -17,13 +17,3 @@ func For(ctx context.Context, d time.Duration) error {
 		return nil
 	}
 }
-
-// Over says, without waiting, whether c is closed.
-func Over(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}

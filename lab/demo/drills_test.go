@@ -133,7 +133,8 @@ func TestTheDrillsOfOperationsWorkOnTheDemo(t *testing.T) {
 	column := strings.TrimSpace(r.until("alter table orders add channel"))
 	d.comesToSay("Everything is up to date", "storestream watermark list")
 
-	d.says(d.block("break a topic, have it found, have it\nrepaired."), "DIFFERENT: orders, order_items.", "\n3\n",
+	d.says(d.block("break a topic, have it found, have it\nrepaired."), "DIFFERENT: orders, order_items.",
+		"\n3\n",
 		" 1 missing, 0 stale, 0 extra; 1 published", " 0 missing, 1 stale, 0 extra; 1 published", "Identical:",
 		"\n0\n")
 
