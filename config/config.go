@@ -91,10 +91,8 @@ type Kafka struct {
 	// ReplicationFactor is -1 for the broker's default.
 	ReplicationFactor int16  `koanf:"replication_factor" default:"-1" least:"1" or:"-1"`
 	Group             string `koanf:"group" default:"storestream"`
-	// TransactionTimeout is how long the brokers let a transaction stay open. SessionTimeout is how long the
-	// group waits for an instance that does not respond.
-	TransactionTimeout time.Duration `koanf:"transaction_timeout" default:"1m" least:"10s" most:"15m"`
-	SessionTimeout     time.Duration `koanf:"session_timeout" default:"6s" least:"1s" most:"5m"`
+	// SessionTimeout is how long the group waits for an instance that does not respond.
+	SessionTimeout time.Duration `koanf:"session_timeout" default:"6s" least:"1s" most:"5m"`
 	// EraseWithin limits how long the topics that we create keep deleted and replaced records. Zero means the
 	// broker's default, which has no limit.
 	EraseWithin time.Duration `koanf:"erase_within" default:"168h" least:"1h" or:"0s"`
@@ -105,7 +103,9 @@ type Kafka struct {
 	SASL          SASL     `koanf:"sasl"`
 }
 
-// KafkaTLS is TLS for the connections to the brokers. Their addresses do not show whether they use TLS.
+// KafkaTLS is TLS for the connections to the brokers and to the endpoint of tokens. The brokers' addresses do
+// not show whether they use TLS. The endpoint may also have a certificate of an authority that the system
+// trusts.
 type KafkaTLS struct {
 	Enabled bool `koanf:"enabled" default:"false"`
 	TLS     `koanf:",squash"`
@@ -113,31 +113,27 @@ type KafkaTLS struct {
 
 // TLS is TLS for the connections of one client. Load tries the files.
 type TLS struct {
-	CAFile             string `koanf:"ca_file"` // empty means the system's
-	CertFile           string `koanf:"cert_file"`
-	KeyFile            string `koanf:"key_file"`
-	InsecureSkipVerify bool   `koanf:"insecure_skip_verify" default:"false"`
+	CAFile   string `koanf:"ca_file"` // empty means the system's
+	CertFile string `koanf:"cert_file"`
+	KeyFile  string `koanf:"key_file"`
 }
 
-// Files returns the files of t. section is the key under which a user sets them.
-func (t TLS) Files(section string) tlsfile.Files {
+// Files returns the files of t. section is the key under which a user sets them. unverified means that any
+// certificate of the server will do.
+func (t TLS) Files(section string, unverified bool) tlsfile.Files {
 	return tlsfile.Files{Section: section, CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile,
-		InsecureSkipVerify: t.InsecureSkipVerify}
+		InsecureSkipVerify: unverified}
 }
 
 // SASL is how storestream logs on to the brokers.
 type SASL struct {
 	// Mechanism is PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. Empty means no SASL.
 	Mechanism string          `koanf:"mechanism" one:"|PLAIN|SCRAM-SHA-256|SCRAM-SHA-512|OAUTHBEARER"`
-	Username  string          `koanf:"username"`
-	Password  rotation.Secret `koanf:"password"`
-	// The endpoint that issues tokens for client credentials. Only OAUTHBEARER uses it, in place of a name and
-	// a password.
-	TokenURL     string          `koanf:"token_url"`
-	ClientID     string          `koanf:"client_id"`
-	ClientSecret rotation.Secret `koanf:"client_secret"`
-	Scopes       []string        `koanf:"scopes"`
-	TokenTLS     TLS             `koanf:"token_tls"` // of the endpoint
+	Username  string          `koanf:"username"` // of OAUTHBEARER the client's id
+	Password  rotation.Secret `koanf:"password"` // of OAUTHBEARER the client's secret
+	// TokenURL is the endpoint of OAUTHBEARER. It issues tokens for client credentials.
+	TokenURL string   `koanf:"token_url"`
+	Scopes   []string `koanf:"scopes"`
 }
 
 // Registry is the schema registry.

@@ -74,8 +74,8 @@ func FuzzNoPartOfAPasswordIsShown(f *testing.F) {
 	if err := os.WriteFile(secret, []byte("s"), 0o600); err != nil {
 		f.Fatal(err)
 	}
-	login := []string{"kafka.sasl.mechanism=OAUTHBEARER", "kafka.sasl.client_id=c",
-		"kafka.sasl.client_secret=file:" + secret}
+	login := []string{"kafka.sasl.mechanism=OAUTHBEARER", "kafka.sasl.username=c",
+		"kafka.sasl.password=file:" + secret}
 	urls := []string{"store.base_url", "registry.url", "kafka.sasl.token_url"}
 	given := func(keys []string, text string) (settings []string) {
 		for _, key := range keys {

@@ -24,12 +24,11 @@ func readSecret(setting string) (string, error) {
 // them, because another key gives the same text another hash.
 func (c *Config) rotated() map[string]*rotation.Secret {
 	return map[string]*rotation.Secret{
-		"store.api_key":            &c.Store.APIKey,
-		"kafka.sasl.password":      &c.Kafka.SASL.Password,
-		"kafka.sasl.client_secret": &c.Kafka.SASL.ClientSecret,
-		"registry.password":        &c.Registry.Password,
-		"registry.token":           &c.Registry.Token,
-		"http.token":               &c.HTTP.Token,
+		"store.api_key":       &c.Store.APIKey,
+		"kafka.sasl.password": &c.Kafka.SASL.Password,
+		"registry.password":   &c.Registry.Password,
+		"registry.token":      &c.Registry.Token,
+		"http.token":          &c.HTTP.Token,
 	}
 }
 
@@ -88,7 +87,7 @@ func (c *Config) hidden(l *loader) *rotation.Hidden {
 		openly = append(openly, e.Key, e.Value)
 	}
 	database, _ := dsn.Parse(c.Postgres.DSN.Get()) // it was parsed before; an empty one has no user
-	users := []string{c.Registry.Username, c.Kafka.SASL.Username, c.Kafka.SASL.ClientID, database.Value("user")}
+	users := []string{c.Registry.Username, c.Kafka.SASL.Username, database.Value("user")}
 	for _, address := range c.proxies {
 		users = append(users, proxyLogin(address).Username())
 	}

@@ -140,8 +140,8 @@ func (e *encrypted) describe(tokens http.Handler) {
 		password)
 	if e.kafka != nil {
 		brokers, login = e.kafka.SecuredBrokers(), fmt.Sprintf("mechanism: OAUTHBEARER, token_url: %q, "+
-			"client_id: %s, client_secret: %q, token_tls: {ca_file: %q}",
-			e.front("kafka.sasl.token_url", e.locked(tokens))+"/token", poller, password, ca)
+			"username: %s, password: %q", e.front("kafka.sasl.token_url", e.locked(tokens))+"/token", poller,
+			password)
 	}
 	e.config = e.write("encrypted.yaml", fmt.Sprintf(`
 store: {base_url: %q, api_key: %q, max_requests_per_second: 1000, tls: {ca_file: %q}}

@@ -46,7 +46,7 @@ func Kafka(cfg *config.Config, instance string, log *zap.Logger, counts *metrics
 	var encryption *tlsfile.Client
 	var tokens *http.Client
 	if k.TLS.Enabled {
-		if encryption, err = secured(cfg, k.TLS.Files("kafka.tls")); err != nil {
+		if encryption, err = secured(cfg, files(cfg, "kafka", k.TLS.TLS)); err != nil {
 			return nil, err
 		}
 	}
@@ -60,25 +60,25 @@ func Kafka(cfg *config.Config, instance string, log *zap.Logger, counts *metrics
 		ReplicationFactor: k.ReplicationFactor, Group: k.Group, Instance: instance, TLS: encryption,
 		TopicSettings: settings, Compression: k.Compression,
 		SASL: producer.SASL{Mechanism: k.SASL.Mechanism, Username: k.SASL.Username,
-			Password: k.SASL.Password, TokenURL: k.SASL.TokenURL, ClientID: k.SASL.ClientID,
-			ClientSecret: k.SASL.ClientSecret, Scopes: k.SASL.Scopes, TokenHTTP: tokens,
-			Hidden: cfg.Hidden(), AllowPlaintext: slices.Contains(cfg.Security.AllowPlaintext, "kafka"),
-			AllowUnverified: slices.Contains(cfg.Security.AllowUnverified, "kafka")},
-		TransactionTimeout: k.TransactionTimeout, SessionTimeout: k.SessionTimeout,
-		EraseWithin: k.EraseWithin,
-		Registry:    subjects, AutoRegister: cfg.Registry.AutoRegister, Log: log, Metrics: counts,
+			Password: k.SASL.Password, TokenURL: k.SASL.TokenURL, Scopes: k.SASL.Scopes, TokenHTTP: tokens,
+			Hidden: cfg.Hidden(), AllowPlaintext: slices.Contains(cfg.Security.AllowPlaintext, "kafka")},
+		SessionTimeout: k.SessionTimeout, EraseWithin: k.EraseWithin,
+		Registry: subjects, AutoRegister: cfg.Registry.AutoRegister, Log: log, Metrics: counts,
 	})
 }
 
-// Tokens is the client that asks kafka.sasl.token_url for tokens.
+// Tokens is the client that asks kafka.sasl.token_url for tokens. The endpoint often is another company's,
+// so its certificate may also be of an authority that the system trusts.
 func Tokens(cfg *config.Config) (*http.Client, error) {
-	return httpClient(cfg, cfg.Kafka.SASL.TokenTLS.Files("kafka.sasl.token_tls"), producer.TokenTimeout)
+	trusted := files(cfg, "kafka", cfg.Kafka.TLS.TLS)
+	trusted.AlsoSystem = true
+	return httpClient(cfg, trusted, producer.TokenTimeout)
 }
 
 // Registry is the schema registry of a configuration.
 func Registry(cfg *config.Config) (*registry.Client, error) {
 	r := cfg.Registry
-	client, err := httpClient(cfg, r.TLS.Files("registry.tls"), registry.RequestTimeout)
+	client, err := httpClient(cfg, files(cfg, "registry", r.TLS), registry.RequestTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -90,6 +90,11 @@ func Registry(cfg *config.Config) (*registry.Client, error) {
 		how.Token = r.Token.Get
 	}
 	return registry.New(how)
+}
+
+// files returns the files of the TLS of a connection. security.allow_unverified may name the connection.
+func files(cfg *config.Config, connection string, t config.TLS) tlsfile.Files {
+	return t.Files(connection+".tls", slices.Contains(cfg.Security.AllowUnverified, connection))
 }
 
 // secured opens the files of a connection's TLS. They are read again while storestream runs.
@@ -112,7 +117,7 @@ func httpClient(cfg *config.Config, files tlsfile.Files, timeout time.Duration) 
 // Service returns the settings of a client for a configuration's REST service.
 func Service(cfg *config.Config) (client.Config, error) {
 	store := cfg.Store
-	sender, err := httpClient(cfg, store.TLS.Files("store.tls"), store.RequestTimeout)
+	sender, err := httpClient(cfg, files(cfg, "store", store.TLS), store.RequestTimeout)
 	if err != nil {
 		return client.Config{}, err
 	}
