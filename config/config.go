@@ -89,8 +89,7 @@ type Kafka struct {
 	TopicPrefix string   `koanf:"topic_prefix" default:"store."`
 	Partitions  int32    `koanf:"partitions" default:"6" least:"1"`
 	// ReplicationFactor is -1 for the broker's default.
-	ReplicationFactor int16  `koanf:"replication_factor" default:"-1" least:"1" or:"-1"`
-	Group             string `koanf:"group" default:"storestream"`
+	ReplicationFactor int16 `koanf:"replication_factor" default:"-1" least:"1" or:"-1"`
 	// SessionTimeout is how long the group waits for an instance that does not respond.
 	SessionTimeout time.Duration `koanf:"session_timeout" default:"6s" least:"1s" most:"5m"`
 	// EraseWithin limits how long the topics that we create keep deleted and replaced records. Zero means the
@@ -102,6 +101,9 @@ type Kafka struct {
 	TLS           KafkaTLS `koanf:"tls"`
 	SASL          SASL     `koanf:"sasl"`
 }
+
+// Group is the consumer group through which instances share the resources: those of the same topics do.
+func (k Kafka) Group() string { return "storestream-" + k.TopicPrefix }
 
 // KafkaTLS is TLS for the connections to the brokers and to the endpoint of tokens. The brokers' addresses do
 // not show whether they use TLS. The endpoint may also have a certificate of an authority that the system

@@ -13,8 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/storestream/storestream/internal/tlsfile"
 	"github.com/storestream/storestream/schemas"
@@ -126,10 +124,6 @@ func checkKafka(k Kafka, l *loader) {
 	l.require("kafka.topic_prefix", topicName.MatchString(prefix) && len(prefix) <= maxTopicPrefix &&
 		!strings.HasPrefix(prefix, "__"), "expected letters, digits, dots, dashes and underscores, 200 at most, "+
 		"and not two underscores first, as in the names of Kafka's own topics")
-	hidden := func(r rune) bool { return !unicode.IsPrint(r) }
-	l.require("kafka.group", k.Group != "" && utf8.ValidString(k.Group) &&
-		strings.TrimSpace(k.Group) == k.Group && !strings.ContainsFunc(k.Group, hidden),
-		"expected a name, of characters that can be seen and spaces between them")
 	set := map[string]bool{}
 	for _, s := range k.TopicSettings {
 		const key = "kafka.topic_settings"

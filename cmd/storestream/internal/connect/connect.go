@@ -57,7 +57,7 @@ func Kafka(cfg *config.Config, instance string, log *zap.Logger, counts *metrics
 	}
 	return producer.Open(producer.Config{
 		Brokers: k.Brokers, TopicPrefix: k.TopicPrefix, Partitions: k.Partitions,
-		ReplicationFactor: k.ReplicationFactor, Group: k.Group, Instance: instance, TLS: encryption,
+		ReplicationFactor: k.ReplicationFactor, Group: k.Group(), Instance: instance, TLS: encryption,
 		TopicSettings: settings, Compression: k.Compression,
 		SASL: producer.SASL{Mechanism: k.SASL.Mechanism, Username: k.SASL.Username,
 			Password: k.SASL.Password, TokenURL: k.SASL.TokenURL, Scopes: k.SASL.Scopes, TokenHTTP: tokens,
