@@ -18,8 +18,11 @@ const (
 	REST     = "rest"
 )
 
-// OAuthBearer is the SASL mechanism that takes a token.
-const OAuthBearer = "OAUTHBEARER"
+// OAuthBearer is the SASL mechanism that takes a token. TokenEndpoint issues the tokens.
+const (
+	OAuthBearer   = "OAUTHBEARER"
+	TokenEndpoint = "tokens"
+)
 
 // The ways in which a sweep treats rows that the service no longer has.
 const (
@@ -56,6 +59,7 @@ type Config struct {
 	entries  []Entry
 	proxies  map[string]string // by the variable
 	rotation *rotation.Set
+	tls      map[string]*tlsfile.Client // by the connection
 }
 
 // Store is the REST service.
@@ -118,13 +122,6 @@ type TLS struct {
 	CAFile   string `koanf:"ca_file"` // empty means the system's
 	CertFile string `koanf:"cert_file"`
 	KeyFile  string `koanf:"key_file"`
-}
-
-// Files returns the files of t. section is the key under which a user sets them. unverified means that any
-// certificate of the server will do.
-func (t TLS) Files(section string, unverified bool) tlsfile.Files {
-	return tlsfile.Files{Section: section, CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile,
-		InsecureSkipVerify: unverified}
 }
 
 // SASL is how storestream logs on to the brokers.
@@ -260,14 +257,12 @@ func (c *Config) Proxies() []Entry {
 	return entries
 }
 
-// Rotation returns the secrets that are in files. They are read again while storestream runs. The users of
-// certificates add the files of those.
+// Rotation returns the secrets and certificates that are in files. They are read again while storestream runs.
 func (c *Config) Rotation() *rotation.Set { return c.rotation }
 
 // Hidden returns the secrets in use. No output may repeat them. Code that fetches another secret adds it.
-func (c *Config) Hidden() *rotation.Hidden {
-	if c.rotation == nil {
-		return nil
-	}
-	return c.rotation.Hidden
-}
+func (c *Config) Hidden() *rotation.Hidden { return c.rotation.Hidden }
+
+// TLS returns the TLS of the connections to "store", "registry", "kafka" or TokenEndpoint. It is nil if they
+// have none.
+func (c *Config) TLS(to string) *tlsfile.Client { return c.tls[to] }

@@ -11,18 +11,15 @@ import (
 	"github.com/storestream/storestream/internal/loopback"
 )
 
-// connections are the names that the settings of Security take.
-var connections = []string{"postgres", "kafka", "registry", "store"}
-
 const keyUnverified = "security.allow_unverified"
 
 // Security says what may be less safe than storestream wants it.
 type Security struct {
 	// AllowPlaintext names the connections over which a credential may travel unencrypted to other machines.
-	AllowPlaintext []string `koanf:"allow_plaintext"`
+	AllowPlaintext []string `koanf:"allow_plaintext" one:"postgres|kafka|registry|store"`
 	// AllowUnverified names the connections whose servers are not verified. For postgres the DSN's sslmode
 	// says it too, and this allows it to.
-	AllowUnverified []string `koanf:"allow_unverified"`
+	AllowUnverified []string `koanf:"allow_unverified" one:"postgres|kafka|registry|store"`
 }
 
 // Exposed is a connection to other machines over which others may get rows or a credential.
@@ -120,12 +117,5 @@ func checkSecurity(c *Config, l *loader) {
 		l.require(e.Key, !e.Credential || slices.Contains(allowed, e.Connection), fmt.Sprintf(
 			"to %s %s: %s; or %s: [%s] if %s", strings.Join(e.Hosts, ", "), e.Risk(), e.Remedy(), key, e.Connection,
 			harmless))
-	}
-	for key, names := range map[string][]string{"security.allow_plaintext": plaintext,
-		keyUnverified: unverified} {
-		for _, name := range names {
-			l.require(key, slices.Contains(connections, name),
-				fmt.Sprintf("%q is none of %s", name, strings.Join(connections, ", ")))
-		}
 	}
 }

@@ -156,10 +156,7 @@ func (c *cutter) cut() {
 
 func openService(t *testing.T, cfg *config.Config) func(context.Context) error {
 	t.Helper()
-	how, err := Service(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	how := Service(cfg)
 	how.Attempts = 1
 	c, err := client.New(how)
 	if err != nil {
