@@ -257,7 +257,7 @@ func (c *Config) Proxies() []Entry {
 	return entries
 }
 
-// Rotation returns the secrets and certificates that are in files. They are read again while storestream runs.
+// Rotation returns the secrets and certificates in files. They are read again while storestream runs.
 func (c *Config) Rotation() *rotation.Set { return c.rotation }
 
 // Hidden returns the secrets in use. No output may repeat them. Code that fetches another secret adds it.

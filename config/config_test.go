@@ -722,7 +722,8 @@ func TestSecretsComeFromFilesAndAreNeverShown(t *testing.T) {
 		t.Errorf("registry.password is shown as %q", e.Value)
 	}
 	withDSN := load(t, Input{Environ: environ("postgres.dsn=postgres://student_ro:d5n@db/store")})
-	if e := entry(t, withDSN, "postgres.dsn"); e.Value != "postgres://student_ro:******@db/store" {
+	e := entry(t, withDSN, "postgres.dsn")
+	if e.Value != "host=db user=student_ro dbname=store password=******" {
 		t.Errorf("postgres.dsn is shown as %q", e.Value)
 	}
 	asJSON, err := json.Marshal(c)
@@ -796,9 +797,10 @@ func TestADSNIsShownWithoutItsPassword(t *testing.T) {
 	for _, test := range []struct{ dsn, shown string }{
 		{"", ""},
 		{"file:/run/dsn", "file:/run/dsn"},
-		{"postgres://u:p%40ss@h:5432/db?sslmode=disable", "postgres://u:******@h:5432/db?sslmode=disable"},
-		{"postgres://u@h/db?password=geheim", "postgres://u@h/db?******"},
-		{"postgresql://u@h/db", "postgresql://u@h/db"},
+		{"postgres://u:p%40ss@h:5432/db?sslmode=disable",
+			"host=h port=5432 user=u dbname=db sslmode=disable password=******"},
+		{"postgres://u@h/db?password=geheim", "host=h user=u dbname=db password=******"},
+		{"postgresql://u@h/db", "host=h user=u dbname=db"},
 		{"postgres://u:ge heim@h:x/db", "******"},
 		{"host=h user=u password=geheim dbname=d", "host=h user=u dbname=d password=******"},
 		{`host=h password = 'ge\'heim x' user=u`, "host=h user=u password=******"},

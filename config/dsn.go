@@ -26,10 +26,10 @@ func readDSN(setting string) (string, error) {
 		if err == nil && checkSecret(keyDSN, password) != nil {
 			err = fmt.Errorf("%s: %w", path, checkSecret(keyDSN, password))
 		}
-		d = d.WithPassword(password)
+		d["password"] = password
 	}
 	if err == nil {
-		err = checkSecret(keyDSN, d.Value("password"))
+		err = checkSecret(keyDSN, d["password"])
 	}
 	if err == nil {
 		_, err = d.Config()
@@ -46,6 +46,9 @@ func maskDSN(text string) string {
 		return text
 	}
 	d, err := dsn.Parse(text)
+	if err == nil {
+		_, err = d.Config()
+	}
 	if err != nil {
 		return rotation.Mask
 	}

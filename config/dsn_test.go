@@ -129,7 +129,7 @@ func printedOf(in Input) string {
 // notReached is why the database is not reached, by a DSN of which nothing else leads anywhere.
 func notReached(text rotation.Secret) error {
 	d, err := dsn.Parse(text.Get())
-	if err != nil || d.Value("host") != "127.0.0.1" || d.Value("port") != "1" {
+	if err != nil || d["host"] != "127.0.0.1" || d["port"] != "1" {
 		return nil // Load has said that; or there is none
 	}
 	db, err := postgres.Open(postgres.Config{DSN: text})

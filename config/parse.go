@@ -25,9 +25,9 @@ var forms = map[reflect.Type]string{
 	reflect.TypeFor[Policies]():      "resource.field=policy between commas, each field once",
 }
 
-// read is mapstructure's decode hook. It turns a setting into the value of its key, and checks it by the tags of
-// the key's field. Every layer gives text, also a YAML file: by YAML's own rules a day would be a time, 5 would
-// be five nanoseconds, and yes would be a bool in one place only. Mistakes never show a secret.
+// read is mapstructure's decode hook. It turns a setting into the value of its key, and checks it by the tags
+// of the key's field. Every layer gives text, also a YAML file: by YAML's own rules a day would be a time, 5
+// would be five nanoseconds, and yes would be a bool in one place only. Mistakes never show a secret.
 func (l *loader) read(_, to reflect.Type, data any) (any, error) {
 	s, ok := data.(setting)
 	if !ok {
@@ -70,7 +70,8 @@ func checkTags(value any, text string, field reflect.StructField) error {
 		value, _ := parse(text, field.Type) // a tag has no mistake
 		return number(value)
 	}
-	if least == "" || text == or || number(value) >= amount(least) && (most == "" || number(value) <= amount(most)) {
+	if least == "" || text == or ||
+		number(value) >= amount(least) && (most == "" || number(value) <= amount(most)) {
 		return nil
 	}
 	rule := "expected " + least + " or more"
@@ -91,8 +92,8 @@ func number(value any) float64 {
 	return float64(reflect.ValueOf(value).Int())
 }
 
-// parse turns the text of a value into a type that a key may have, except a secret. Its errors do not show the
-// value.
+// parse turns the text of a value into a type that a key may have, except a secret. Its errors do not show
+// the value.
 func parse(text string, to reflect.Type) (any, error) {
 	value, err := parseText(text, to)
 	if form := forms[to]; err != nil && form != "" {

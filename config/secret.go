@@ -58,7 +58,7 @@ func (c *Config) hidden(l *loader) *rotation.Hidden {
 		openly = append(openly, e.Key, e.Value)
 	}
 	database, _ := dsn.Parse(c.Postgres.DSN.Get()) // it was parsed before; an empty one has no user
-	users := []string{c.Registry.Username, c.Kafka.SASL.Username, database.Value("user")}
+	users := []string{c.Registry.Username, c.Kafka.SASL.Username, database["user"]}
 	for _, address := range c.proxies {
 		users = append(users, proxyLogin(address).Username())
 	}
@@ -83,6 +83,6 @@ func (c *Config) hidden(l *loader) *rotation.Hidden {
 // hideDSN hides the secret parts of a DSN.
 func hideDSN(h *rotation.Hidden, text string) {
 	d, _ := dsn.Parse(text) // it was parsed before
-	h.Add(keyDSN, d.Value("password"))
-	h.Add(keyDSN, d.Value("sslpassword"))
+	h.Add(keyDSN, d["password"])
+	h.Add(keyDSN, d["sslpassword"])
 }

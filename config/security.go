@@ -65,8 +65,9 @@ func (c *Config) Exposed() []Exposed {
 	}
 	unverified := c.Security.AllowUnverified
 	if d, err := dsn.Parse(c.Postgres.DSN.Get()); err == nil {
-		add("postgres", keyDSN, d.InClear(), true, false)
-		add("postgres", keyDSN, d.Unverified(), true, true)
+		inClear, unverified := d.Exposed()
+		add("postgres", keyDSN, inClear, true, false)
+		add("postgres", keyDSN, unverified, true, true)
 	}
 	var brokers []string
 	for _, broker := range c.Kafka.Brokers {

@@ -79,8 +79,8 @@ func (f *findings) files(c Config) {
 		}
 	}
 	if d, err := dsn.Parse(c.Settings.Postgres.DSN.Get()); err == nil {
-		f.mode("postgres.dsn", d.Value("sslkey"))
-		f.ownCertificate("postgres.dsn", d.Value("sslcert"))
+		f.mode("postgres.dsn", d["sslkey"])
+		f.ownCertificate("postgres.dsn", d["sslcert"])
 	}
 }
 
