@@ -18,8 +18,11 @@ const (
 	REST     = "rest"
 )
 
-// OAuthBearer is the SASL mechanism that takes a token.
-const OAuthBearer = "OAUTHBEARER"
+// OAuthBearer is the SASL mechanism that takes a token. TokenEndpoint issues the tokens.
+const (
+	OAuthBearer   = "OAUTHBEARER"
+	TokenEndpoint = "tokens"
+)
 
 // The ways in which a sweep treats rows that the service no longer has.
 const (
@@ -56,6 +59,7 @@ type Config struct {
 	entries  []Entry
 	proxies  map[string]string // by the variable
 	rotation *rotation.Set
+	tls      map[string]*tlsfile.Client // by the connection
 }
 
 // Store is the REST service.
@@ -89,12 +93,9 @@ type Kafka struct {
 	TopicPrefix string   `koanf:"topic_prefix" default:"store."`
 	Partitions  int32    `koanf:"partitions" default:"6" least:"1"`
 	// ReplicationFactor is -1 for the broker's default.
-	ReplicationFactor int16  `koanf:"replication_factor" default:"-1" least:"1" or:"-1"`
-	Group             string `koanf:"group" default:"storestream"`
-	// TransactionTimeout is how long the brokers let a transaction stay open. SessionTimeout is how long the
-	// group waits for an instance that does not respond.
-	TransactionTimeout time.Duration `koanf:"transaction_timeout" default:"1m" least:"10s" most:"15m"`
-	SessionTimeout     time.Duration `koanf:"session_timeout" default:"6s" least:"1s" most:"5m"`
+	ReplicationFactor int16 `koanf:"replication_factor" default:"-1" least:"1" or:"-1"`
+	// SessionTimeout is how long the group waits for an instance that does not respond.
+	SessionTimeout time.Duration `koanf:"session_timeout" default:"6s" least:"1s" most:"5m"`
 	// EraseWithin limits how long the topics that we create keep deleted and replaced records. Zero means the
 	// broker's default, which has no limit.
 	EraseWithin time.Duration `koanf:"erase_within" default:"168h" least:"1h" or:"0s"`
@@ -105,7 +106,12 @@ type Kafka struct {
 	SASL          SASL     `koanf:"sasl"`
 }
 
-// KafkaTLS is TLS for the connections to the brokers. Their addresses do not show whether they use TLS.
+// Group is the consumer group through which instances share the resources: those of the same topics do.
+func (k Kafka) Group() string { return "storestream-" + k.TopicPrefix }
+
+// KafkaTLS is TLS for the connections to the brokers and to the endpoint of tokens. The brokers' addresses do
+// not show whether they use TLS. The endpoint may also have a certificate of an authority that the system
+// trusts.
 type KafkaTLS struct {
 	Enabled bool `koanf:"enabled" default:"false"`
 	TLS     `koanf:",squash"`
@@ -113,31 +119,20 @@ type KafkaTLS struct {
 
 // TLS is TLS for the connections of one client. Load tries the files.
 type TLS struct {
-	CAFile             string `koanf:"ca_file"` // empty means the system's
-	CertFile           string `koanf:"cert_file"`
-	KeyFile            string `koanf:"key_file"`
-	InsecureSkipVerify bool   `koanf:"insecure_skip_verify" default:"false"`
-}
-
-// Files returns the files of t. section is the key under which a user sets them.
-func (t TLS) Files(section string) tlsfile.Files {
-	return tlsfile.Files{Section: section, CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile,
-		InsecureSkipVerify: t.InsecureSkipVerify}
+	CAFile   string `koanf:"ca_file"` // empty means the system's
+	CertFile string `koanf:"cert_file"`
+	KeyFile  string `koanf:"key_file"`
 }
 
 // SASL is how storestream logs on to the brokers.
 type SASL struct {
 	// Mechanism is PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. Empty means no SASL.
 	Mechanism string          `koanf:"mechanism" one:"|PLAIN|SCRAM-SHA-256|SCRAM-SHA-512|OAUTHBEARER"`
-	Username  string          `koanf:"username"`
-	Password  rotation.Secret `koanf:"password"`
-	// The endpoint that issues tokens for client credentials. Only OAUTHBEARER uses it, in place of a name and
-	// a password.
-	TokenURL     string          `koanf:"token_url"`
-	ClientID     string          `koanf:"client_id"`
-	ClientSecret rotation.Secret `koanf:"client_secret"`
-	Scopes       []string        `koanf:"scopes"`
-	TokenTLS     TLS             `koanf:"token_tls"` // of the endpoint
+	Username  string          `koanf:"username"` // of OAUTHBEARER the client's id
+	Password  rotation.Secret `koanf:"password"` // of OAUTHBEARER the client's secret
+	// TokenURL is the endpoint of OAUTHBEARER. It issues tokens for client credentials.
+	TokenURL string   `koanf:"token_url"`
+	Scopes   []string `koanf:"scopes"`
 }
 
 // Registry is the schema registry.
@@ -262,14 +257,12 @@ func (c *Config) Proxies() []Entry {
 	return entries
 }
 
-// Rotation returns the secrets that are in files. They are read again while storestream runs. The users of
-// certificates add the files of those.
+// Rotation returns the secrets and certificates in files. They are read again while storestream runs.
 func (c *Config) Rotation() *rotation.Set { return c.rotation }
 
 // Hidden returns the secrets in use. No output may repeat them. Code that fetches another secret adds it.
-func (c *Config) Hidden() *rotation.Hidden {
-	if c.rotation == nil {
-		return nil
-	}
-	return c.rotation.Hidden
-}
+func (c *Config) Hidden() *rotation.Hidden { return c.rotation.Hidden }
+
+// TLS returns the TLS of the connections to "store", "registry", "kafka" or TokenEndpoint. It is nil if they
+// have none.
+func (c *Config) TLS(to string) *tlsfile.Client { return c.tls[to] }

@@ -13,8 +13,7 @@ import (
 // The scheme of an address says whether there is TLS. Keys of TLS with http would be believed and do nothing.
 func TestKeysOfTLSWithAnAddressThatHasNoneAreMistakes(t *testing.T) {
 	for section, address := range map[string]string{"registry": "registry.url", "store": "store.base_url"} {
-		for key, value := range map[string]string{"ca_file": "/x", "cert_file": "/x", "key_file": "/x",
-			"insecure_skip_verify": "true"} {
+		for key, value := range map[string]string{"ca_file": "/x", "cert_file": "/x", "key_file": "/x"} {
 			key = section + ".tls." + key
 			found := mistakesOf(t, Input{Set: []string{address + "=http://127.0.0.1:8/v1", key + "=" + value}})
 			if len(found) != 1 || found[0].Key != section+".tls" ||
@@ -22,8 +21,6 @@ func TestKeysOfTLSWithAnAddressThatHasNoneAreMistakes(t *testing.T) {
 				t.Errorf("%s gives %v", key, found)
 			}
 		}
-		load(t, Input{Set: []string{address + "=https://127.0.0.1:8/v1",
-			section + ".tls.insecure_skip_verify=true"}})
 		found := mistakesOf(t, Input{Set: []string{address + "=https://127.0.0.1:8/v1",
 			section + ".tls.ca_file=example.yaml"}})
 		if len(found) != 1 || found[0].Key != section+".tls.ca_file" ||
@@ -87,10 +84,10 @@ func TestATokenOfTheRegistryStandsAlone(t *testing.T) {
 	}
 }
 
-func TestOAUTHBEARERTakesAnEndpointAndCredentialsAndNoPassword(t *testing.T) {
+func TestOAUTHBEARERTakesAnEndpointAndTheClientsCredentials(t *testing.T) {
 	const prefix = "STORESTREAM_KAFKA__SASL__"
 	good := map[string]string{"MECHANISM": "OAUTHBEARER", "TOKEN_URL": "https://id.example/token",
-		"CLIENT_ID": "s", "CLIENT_SECRET": "geheim", "SCOPES": "a,b"}
+		"USERNAME": "s", "PASSWORD": "geheim", "SCOPES": "a,b"}
 	with := func(key, value string) (environ []string) {
 		for k, v := range good {
 			if k != key {
@@ -100,24 +97,34 @@ func TestOAUTHBEARERTakesAnEndpointAndCredentialsAndNoPassword(t *testing.T) {
 		return append(environ, prefix+key+"="+value)
 	}
 	c := load(t, Input{Environ: with("TOKEN_URL", "http://127.0.0.1:8/token")})
-	if s := c.Kafka.SASL; s.ClientSecret.Get() != "geheim" || len(s.Scopes) != 2 {
+	if s := c.Kafka.SASL; s.Password.Get() != "geheim" || len(s.Scopes) != 2 {
 		t.Errorf("%+v", s)
 	}
 	for _, test := range []struct{ key, value, at, rule string }{
 		{"TOKEN_URL", "", "token_url", "if kafka.sasl.mechanism is OAUTHBEARER"},
 		{"TOKEN_URL", "http://id.example/token", "token_url", "unencrypted"},
 		{"TOKEN_URL", "https://s:geheim@id.example/token", "token_url", "without credentials"},
-		{"TOKEN_TLS__CA_FILE", "/not/there", "token_tls.ca_file", "no such file"},
-		{"CLIENT_ID", "", "client_id", "expected a value"},
-		{"CLIENT_SECRET", "", "client_secret", "expected a value"},
-		{"USERNAME", "u", "username", "else none"},
-		{"MECHANISM", "", "client_id", "OAUTHBEARER"},
+		{"USERNAME", "", "username", "expected a value"},
+		{"PASSWORD", "", "password", "expected a value"},
+		{"MECHANISM", "", "username", "else none"},
+		{"MECHANISM", "PLAIN", "token_url", "else none"},
+		{"MECHANISM", "PLAIN", "scopes", "else none"},
 	} {
 		found := mistakesOf(t, Input{Environ: with(test.key, test.value)})
 		at := slices.IndexFunc(found, func(m Mistake) bool { return m.Key == "kafka.sasl."+test.at })
 		if at < 0 || !strings.Contains(found[at].Rule, test.rule) || strings.Contains(fmt.Sprint(found), "geheim") {
 			t.Errorf("%s=%s gives %v", test.key, test.value, found)
 		}
+	}
+}
+
+// kafka.tls is of the endpoint too.
+func TestKafkasTLSMayBeThatOfTheTokenEndpointAlone(t *testing.T) {
+	given := environ("kafka.sasl.mechanism=OAUTHBEARER", "kafka.sasl.token_url=https://id.example/token",
+		"kafka.sasl.username=s", "kafka.sasl.password=geheim", "kafka.tls.ca_file=example.yaml")
+	found := mistakesOf(t, Input{Environ: given})
+	if len(found) != 1 || found[0].Key != "kafka.tls.ca_file" || !strings.Contains(found[0].Rule, "PEM") {
+		t.Errorf("%v", found)
 	}
 }
 

@@ -11,9 +11,13 @@ import (
 // readDSN returns the DSN in setting, or in the file that setting names. A password in a file of its own is
 // filled in. The DSN is one by which pgx can connect.
 func readDSN(setting string) (string, error) {
-	text, err := readSecret(setting)
-	if err != nil || text == "" {
-		return "", err
+	text := setting
+	path, isFile := strings.CutPrefix(setting, secretFile)
+	if isFile {
+		var err error
+		if text, err = rotation.SecretFile(path)(); err != nil {
+			return "", err
+		}
 	}
 	d, err := dsn.Parse(text)
 	if path, isFile := d.PasswordFile(); err == nil && isFile {
@@ -22,15 +26,15 @@ func readDSN(setting string) (string, error) {
 		if err == nil && checkSecret(keyDSN, password) != nil {
 			err = fmt.Errorf("%s: %w", path, checkSecret(keyDSN, password))
 		}
-		d = d.WithPassword(password)
+		d["password"] = password
 	}
 	if err == nil {
-		err = checkSecret(keyDSN, d.Value("password"))
+		err = checkSecret(keyDSN, d["password"])
 	}
 	if err == nil {
 		_, err = d.Config()
 	}
-	if path, isFile := strings.CutPrefix(setting, secretFile); isFile && err != nil {
+	if isFile && err != nil {
 		err = fmt.Errorf("the content of file %s: %w", path, err)
 	}
 	return d.Text(), err
@@ -42,6 +46,9 @@ func maskDSN(text string) string {
 		return text
 	}
 	d, err := dsn.Parse(text)
+	if err == nil {
+		_, err = d.Config()
+	}
 	if err != nil {
 		return rotation.Mask
 	}

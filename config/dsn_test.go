@@ -74,8 +74,8 @@ func FuzzNoPartOfAPasswordIsShown(f *testing.F) {
 	if err := os.WriteFile(secret, []byte("s"), 0o600); err != nil {
 		f.Fatal(err)
 	}
-	login := []string{"kafka.sasl.mechanism=OAUTHBEARER", "kafka.sasl.client_id=c",
-		"kafka.sasl.client_secret=file:" + secret}
+	login := []string{"kafka.sasl.mechanism=OAUTHBEARER", "kafka.sasl.username=c",
+		"kafka.sasl.password=file:" + secret}
 	urls := []string{"store.base_url", "registry.url", "kafka.sasl.token_url"}
 	given := func(keys []string, text string) (settings []string) {
 		for _, key := range keys {
@@ -129,7 +129,7 @@ func printedOf(in Input) string {
 // notReached is why the database is not reached, by a DSN of which nothing else leads anywhere.
 func notReached(text rotation.Secret) error {
 	d, err := dsn.Parse(text.Get())
-	if err != nil || d.Value("host") != "127.0.0.1" || d.Value("port") != "1" {
+	if err != nil || d["host"] != "127.0.0.1" || d["port"] != "1" {
 		return nil // Load has said that; or there is none
 	}
 	db, err := postgres.Open(postgres.Config{DSN: text})

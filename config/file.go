@@ -52,9 +52,7 @@ func loadFile(path string, l *loader) {
 		l.found = append(l.found, Mistake{Key: path, Rule: "not YAML: " + err.Error()})
 		return
 	}
-	layer := map[string]any{}
-	root.flatten(filepath.Base(path), "", l, layer)
-	l.lay(layer)
+	root.lay(filepath.Base(path), "", l)
 }
 
 // readYAML reads the one document in text.
@@ -80,17 +78,15 @@ func readYAML(text string, root *node) error {
 	return err
 }
 
-// flatten adds the settings in n, whose key is path, to layer.
-func (n node) flatten(file, path string, l *loader, layer map[string]any) {
+// lay lays the settings in n, whose key is path, over l.
+func (n node) lay(file, path string, l *loader) {
 	from := strings.TrimSuffix(fmt.Sprintf("%s:%d", file, n.line), ":0") // null has no line
-	s := setting{Text: n.text, From: from, List: n.composed}
 	if n.line == 0 && (path == "" || slices.Contains(l.names, path)) {
 		return // it is not set
 	}
-	_, isLeaf := l.leaves[path]
-	if n.section != nil && !isLeaf {
+	if _, isLeaf := l.leaves[path]; n.section != nil && !isLeaf {
 		for _, name := range slices.Sorted(maps.Keys(n.section)) {
-			n.section[name].flatten(file, join(path, name), l, layer)
+			n.section[name].lay(file, join(path, name), l)
 		}
 		return
 	}
@@ -102,14 +98,12 @@ func (n node) flatten(file, path string, l *loader, layer map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(n.section)) {
 		parts, nested = append(parts, name+"="+n.section[name].text), nested || n.section[name].composed
 	}
+	if nested {
+		l.found = append(l.found, Mistake{Key: path, From: from, Rule: "expected plain values in it"})
+		return
+	}
 	if n.composed {
-		s.Text = strings.Join(parts, ",")
+		n.text = strings.Join(parts, ",")
 	}
-	switch {
-	case !l.accepts(path, s):
-	case nested:
-		l.found = append(l.found, Mistake{Key: path, From: s.From, Rule: "expected plain values in it"})
-	default:
-		layer[path] = s
-	}
+	l.set(setting{Key: path, Text: n.text, From: from, List: n.composed})
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/knadh/koanf/providers/env/v2"
-
 	"github.com/storestream/storestream/internal/dsn"
 	"github.com/storestream/storestream/internal/rotation"
 )
@@ -43,9 +41,6 @@ func Load(in Input) (*Config, error) {
 	}
 	c.proxies = proxiesOf(in.Environ)
 	checkRules(c, l)
-	if len(l.found) == 0 {
-		c.follow(l)
-	}
 	if len(l.found) > 0 { // unknown keys come first
 		slices.SortStableFunc(l.found, func(a, b Mistake) int {
 			return cmp.Or(cmp.Compare(slices.Index(l.names, a.Key), slices.Index(l.names, b.Key)),
@@ -53,6 +48,7 @@ func Load(in Input) (*Config, error) {
 		})
 		return nil, &InvalidError{Mistakes: l.found}
 	}
+	c.rotation.Hidden = c.hidden(l)
 	c.entries = l.entries()
 	return c, nil
 }
@@ -65,17 +61,15 @@ var kubernetesLink = regexp.MustCompile(`^STORESTREAM_(?:[A-Z0-9]+_)*(?:SERVICE_
 
 // loadEnvironment lays the STORESTREAM_... variables over l.
 func loadEnvironment(environ []string, l *loader) {
-	take := func(name, value string) (string, any) {
-		key := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, envPrefix), "__", "."))
-		s := setting{Text: value, From: "environment " + name}
+	for _, variable := range environ {
+		name, value, _ := strings.Cut(variable, "=")
+		path, ours := strings.CutPrefix(name, envPrefix)
 		link := kubernetesLink.MatchString(name) && !strings.Contains(name, "__")
-		if name == FileVariable || link || !l.accepts(key, s) {
-			return "", nil
+		if ours && name != FileVariable && !link {
+			l.set(setting{Key: strings.ToLower(strings.ReplaceAll(path, "__", ".")), Text: value,
+				From: "environment " + name})
 		}
-		return key, s
 	}
-	_ = l.koanf.Load(env.Provider(".", env.Opt{Prefix: envPrefix, TransformFunc: take,
-		EnvironFunc: func() []string { return environ }}), nil) // reading a list cannot fail
 }
 
 // keyShape is the form of a key. A text of another form may be a value whose = was forgotten.
@@ -84,25 +78,23 @@ var keyShape = regexp.MustCompile(`^[a-z][a-z_]*(\.[a-z][a-z_]*)*$`)
 // loadFlags lays the values of --set key=value over l. A secret is refused, because every user of the machine
 // can read command lines.
 func loadFlags(set []string, l *loader) {
-	layer := map[string]any{}
 	for _, assignment := range set {
 		key, value, ok := strings.Cut(assignment, "=")
-		s := setting{Text: value, From: "flag --set"}
-		switch key = strings.TrimSpace(key); {
-		case !ok, !keyShape.MatchString(key):
+		key = strings.TrimSpace(key)
+		if !ok || !keyShape.MatchString(key) {
 			l.found = append(l.found, Mistake{Key: "--set", Rule: "expected key=value, as in log.level=debug"})
-		case l.accepts(key, s):
-			layer[key] = s
+			continue
 		}
+		l.set(setting{Key: key, Text: value, From: fromFlag})
 	}
-	l.lay(layer)
-	for key := range layer {
+	for key := range l.leaves {
 		secret := strings.Contains(l.shown(key), rotation.Mask)
 		if key == keyDSN {
 			d, _ := dsn.Parse(l.of(key).Text) // one that cannot be understood is a mistake of its own
 			secret = d.HasSecret()
 		}
-		l.require(key, !secret, "every user of this machine can read command lines: expected it in the "+
-			"environment ("+envName(key)+"), or in a file (file:/path, or in a DSN password=file:/path)")
+		l.require(key, !secret || l.of(key).From != fromFlag, "every user of this machine can read command lines: "+
+			"expected it in the environment ("+envName(key)+"), or in a file (file:/path, or in a DSN "+
+			"password=file:/path)")
 	}
 }

@@ -6,19 +6,24 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
 	"github.com/go-viper/mapstructure/v2"
-	"github.com/knadh/koanf/providers/confmap"
 	"github.com/knadh/koanf/v2"
 
 	"github.com/storestream/storestream/internal/rotation"
+	"github.com/storestream/storestream/internal/tlsfile"
 	"github.com/storestream/storestream/schemas"
 )
 
-// fromDefault is the origin of a default.
-const fromDefault = "default"
+// Origins of a value, see Mistake.From.
+const (
+	fromDefault = "default"
+	fromFlag    = "flag --set"
+)
 
 // setting is the given value of one key. koanf copies its exported fields.
 type setting struct {
+	Key  string
 	Text string // as written, the elements of a list between commas; may be a secret
 	From string // see Mistake.From
 	List bool   // written as a list or a mapping of YAML
@@ -26,18 +31,23 @@ type setting struct {
 
 // loader collects the settings and the mistakes while a configuration is loaded.
 type loader struct {
-	names  []string                       // sections ("kafka.tls") and keys, in the order of Config's fields
-	leaves map[string]reflect.StructField // by key
-	koanf  *koanf.Koanf                   // has a setting for every key; the last layer that has the key wins
-	found  []Mistake
-	broken map[string]bool // keys with a mistake; one per key is enough
+	names   []string                       // sections ("kafka.tls") and keys, in the order of Config's fields
+	leaves  map[string]reflect.StructField // by key
+	koanf   *koanf.Koanf                   // has a setting for every key; the last layer that has the key wins
+	secrets map[string]rotation.Secret     // by key
+	files   *rotation.Set                  // of secrets and certificates
+	found   []Mistake
+	broken  map[string]bool // keys with a mistake; one per key is enough
 }
 
 // newLoader returns a loader that has the defaults.
 func newLoader() *loader {
-	l := &loader{leaves: map[string]reflect.StructField{}, koanf: koanf.New("."), broken: map[string]bool{}}
+	l := &loader{leaves: map[string]reflect.StructField{}, koanf: koanf.New("."), files: &rotation.Set{},
+		secrets: map[string]rotation.Secret{}, broken: map[string]bool{}}
 	l.declare("", reflect.TypeFor[Config]())
-	l.lay(l.defaults(l.names...))
+	for key, leaf := range l.leaves {
+		l.lay(setting{Key: key, Text: leaf.Tag.Get("default"), From: fromDefault})
+	}
 	return l
 }
 
@@ -67,20 +77,9 @@ func (l *loader) declare(path string, t reflect.Type) {
 
 func join(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }
 
-// defaults returns the settings of keys in their default tags.
-func (l *loader) defaults(keys ...string) map[string]any {
-	layer := map[string]any{}
-	for _, key := range keys {
-		if leaf, ok := l.leaves[key]; ok {
-			layer[key] = setting{Text: leaf.Tag.Get("default"), From: fromDefault}
-		}
-	}
-	return layer
-}
-
-// lay lays settings by key over those before them.
-func (l *loader) lay(layer map[string]any) {
-	_ = l.koanf.Load(confmap.Provider(layer, "."), nil) // reading a map cannot fail, nor can merging one
+// lay lays a setting over those of the same key before it.
+func (l *loader) lay(s setting) {
+	_ = l.koanf.Set(s.Key, s) // a single value can be merged with any
 }
 
 // of returns the setting of a key. It is zero if the key is unknown.
@@ -89,29 +88,31 @@ func (l *loader) of(key string) setting {
 	return s
 }
 
-// accepts reports whether key takes the setting. If not, that is a mistake.
-func (l *loader) accepts(key string, s setting) bool {
-	leaf, isLeaf := l.leaves[key]
+// set lays a setting of the user's over those before it. It is a mistake if its key does not take it.
+func (l *loader) set(s setting) {
+	leaf, isLeaf := l.leaves[s.Key]
 	var rule string
 	switch {
-	case key == "", slices.Contains(l.names, key) && !isLeaf:
+	case s.Key == "", slices.Contains(l.names, s.Key) && !isLeaf:
 		var names []string
 		for _, name := range l.names {
-			if rest, ok := strings.CutPrefix(name, join(key, "")); ok && !strings.Contains(rest, ".") {
+			if rest, ok := strings.CutPrefix(name, join(s.Key, "")); ok && !strings.Contains(rest, ".") {
 				names = append(names, rest)
 			}
 		}
 		rule = "a section takes no value: expected one of its keys: " + strings.Join(names, ", ")
 	case !isLeaf:
-		near := nearest(key, l.names)
+		near := slices.MinFunc(l.names, func(a, b string) int {
+			return levenshtein.ComputeDistance(s.Key, a) - levenshtein.ComputeDistance(s.Key, b)
+		})
 		rule = fmt.Sprintf("unknown key; the nearest known one is %s (in the environment %s)", near, envName(near))
 	case s.List && leaf.Type.Kind() != reflect.Slice && leaf.Type.Kind() != reflect.Map:
 		rule = "expected one value, found a list or a section: a value that begins with [ { or - takes quotes"
 	default:
-		return true
+		l.lay(s)
+		return
 	}
-	l.found = append(l.found, Mistake{Key: key, From: s.From, Rule: rule})
-	return false
+	l.found = append(l.found, Mistake{Key: s.Key, From: s.From, Rule: rule})
 }
 
 // complete sets the source of resources to REST if there is no database, and gives each resource the interval
@@ -121,7 +122,7 @@ func (l *loader) complete() {
 	paces := map[string][2]string{Postgres: {"1s", "2m"}, REST: {"30s", "5m"}}
 	for _, d := range schemas.Declared() {
 		path := "resources." + d.Name + "."
-		set := func(key, text, from string) { l.lay(map[string]any{path + key: setting{Text: text, From: from}}) }
+		set := func(key, text, from string) { l.lay(setting{Key: path + key, Text: text, From: from}) }
 		switch source := l.of(path + "source").Text; {
 		case d.Table == "" && source == "":
 			set("source", REST, fromDefault)
@@ -142,30 +143,14 @@ func (l *loader) complete() {
 	}
 }
 
-// decode turns the texts into a Config. A value of the wrong type is a mistake, and its default replaces it,
-// so that the rules can check all other values.
+// decode turns the texts into a Config. A value that is a mistake is left out.
 func (l *loader) decode() (*Config, error) {
 	l.complete()
-	for key, leaf := range l.leaves {
-		if _, err := parse(nil, leaf.Type, l.of(key)); err != nil {
-			l.mistake(key, err.Error())
-			l.lay(l.defaults(key))
-		}
-	}
-	l.complete()
-	c := &Config{}
+	c := &Config{rotation: l.files, tls: map[string]*tlsfile.Client{}}
 	err := l.koanf.UnmarshalWithConf("", c, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
-		Result: c, TagName: "koanf", DecodeHook: mapstructure.DecodeHookFuncType(parse)}})
-	if err != nil {
-		return nil, err
-	}
+		Result: c, TagName: "koanf", DecodeHook: mapstructure.DecodeHookFuncType(l.read)}})
 	c.Store.BaseURL = strings.TrimRight(c.Store.BaseURL, "/")
-	text, err := readDSN(l.of(keyDSN).Text)
-	if err != nil {
-		l.mistake(keyDSN, err.Error())
-	}
-	c.Postgres.DSN = rotation.Literal(text)
-	return c, nil
+	return c, err
 }
 
 // mistake adds a mistake for the value of a known key.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,15 +25,77 @@ var forms = map[reflect.Type]string{
 	reflect.TypeFor[Policies]():      "resource.field=policy between commas, each field once",
 }
 
-// parse is mapstructure's decode hook. It turns a setting into the type of its key. Every layer gives text,
-// also a YAML file: by YAML's own rules a day would be a time, 5 would be five nanoseconds, and yes would be
-// a bool in one place only. Its errors never show the value.
-func parse(_, to reflect.Type, data any) (any, error) {
-	given, ok := data.(setting)
+// read is mapstructure's decode hook. It turns a setting into the value of its key, and checks it by the tags
+// of the key's field. Every layer gives text, also a YAML file: by YAML's own rules a day would be a time, 5
+// would be five nanoseconds, and yes would be a bool in one place only. Mistakes never show a secret.
+func (l *loader) read(_, to reflect.Type, data any) (any, error) {
+	s, ok := data.(setting)
 	if !ok {
 		return data, nil // a section
 	}
-	value, err := parseText(given.Text, to)
+	var value any
+	var err error
+	if to == reflect.TypeFor[rotation.Secret]() {
+		value, err = l.secret(s.Key, s.Text)
+		l.secrets[s.Key] = value.(rotation.Secret)
+	} else {
+		value, err = parse(s.Text, to)
+	}
+	if err == nil {
+		err = checkTags(value, s.Text, l.leaves[s.Key])
+	}
+	if err != nil {
+		l.mistake(s.Key, err.Error())
+		value = reflect.Zero(to).Interface()
+	}
+	return value, nil
+}
+
+// checkTags checks a value by the tags of its field. one lists the allowed values, of a list those of each
+// element. least and most bound a value, and or is a value that is allowed besides.
+func checkTags(value any, text string, field reflect.StructField) error {
+	if one := field.Tag.Get("one"); one != "" {
+		given := []string{text}
+		if list, ok := value.([]string); ok {
+			given = list
+		}
+		for _, text := range given {
+			if !slices.Contains(strings.Split(one, "|"), text) {
+				return errors.New("expected " + strings.TrimPrefix(strings.ReplaceAll(one, "|", " or "), " or "))
+			}
+		}
+	}
+	least, most, or := field.Tag.Get("least"), field.Tag.Get("most"), field.Tag.Get("or")
+	amount := func(text string) float64 {
+		value, _ := parse(text, field.Type) // a tag has no mistake
+		return number(value)
+	}
+	if least == "" || text == or ||
+		number(value) >= amount(least) && (most == "" || number(value) <= amount(most)) {
+		return nil
+	}
+	rule := "expected " + least + " or more"
+	if most != "" {
+		rule = "expected " + least + " to " + most
+	}
+	if or != "" {
+		rule += ", or " + or
+	}
+	return errors.New(rule)
+}
+
+// number returns a number, duration or size.
+func number(value any) float64 {
+	if v := reflect.ValueOf(value); !v.CanInt() {
+		return v.Float()
+	}
+	return float64(reflect.ValueOf(value).Int())
+}
+
+// parse turns the text of a value into a type that a key may have, except a secret. Its errors do not show
+// the value.
+func parse(text string, to reflect.Type) (any, error) {
+	value, err := parseText(text, to)
 	if form := forms[to]; err != nil && form != "" {
 		err = errors.New("expected " + form)
 	}
@@ -41,9 +104,6 @@ func parse(_, to reflect.Type, data any) (any, error) {
 
 func parseText(text string, to reflect.Type) (any, error) {
 	switch reflect.Zero(to).Interface().(type) {
-	case rotation.Secret:
-		secret, err := readSecret(text)
-		return rotation.Literal(secret), err
 	case time.Duration:
 		return time.ParseDuration(text)
 	case Size:

@@ -2,26 +2,24 @@ package config
 
 import (
 	"errors"
-	"math"
 	"net"
 	"net/netip"
 	"net/url"
 	"os"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
+	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/tlsfile"
 	"github.com/storestream/storestream/schemas"
 )
 
 const (
-	keyDSN = "postgres.dsn"
+	keyDSN     = "postgres.dsn"
+	keyPrivacy = "privacy.key"
 
 	maxTopicPrefix = 200 // a topic's name has at most 249 characters
 	maxAhead       = 366 * 24 * time.Hour
@@ -36,11 +34,6 @@ var (
 
 // checkRules checks c by every rule.
 func checkRules(c *Config, l *loader) {
-	for _, key := range l.names {
-		if leaf, isLeaf := l.leaves[key]; isLeaf {
-			checkTags(key, leaf, l)
-		}
-	}
 	l.require("store.base_url", isHTTP(c.Store.BaseURL),
 		"expected an http or https URL with the service's version segment, such as http://127.0.0.1:8090/v1")
 	l.require("registry.url", isHTTP(c.Registry.URL), "expected an http or https URL without credentials "+
@@ -50,21 +43,11 @@ func checkRules(c *Config, l *loader) {
 	l.require("registry.token",
 		!c.Registry.Token.IsSet() || c.Registry.Username == "" && !c.Registry.Password.IsSet(),
 		"registry.username or registry.password is set: expected one way to log in")
-	checkTLS("store.tls", c.Store.TLS, strings.HasPrefix(c.Store.BaseURL, "https:"),
-		"an https URL in store.base_url", l)
-	checkTLS("registry.tls", c.Registry.TLS, strings.HasPrefix(c.Registry.URL, "https:"),
-		"an https URL in registry.url", l)
-	checkTLS("kafka.tls", c.Kafka.TLS.TLS, c.Kafka.TLS.Enabled, "kafka.tls.enabled", l)
-	checkTLS("http.tls", TLS{CertFile: c.HTTP.TLS.CertFile, KeyFile: c.HTTP.TLS.KeyFile}, true, "", l)
+	openTLS(c, l)
 	checkKafka(c.Kafka, l)
 	checkSASL(c.Kafka.SASL, l)
 	checkResources(c, l)
 	checkSecurity(c, l)
-	for key, secret := range c.rotated() {
-		if err := checkSecret(key, secret.Get()); err != nil {
-			l.mistake(key, err.Error())
-		}
-	}
 	info, err := os.Stat(c.Schemas.Dir)
 	l.require("schemas.dir", c.Schemas.Dir == "" || err == nil && info.IsDir(),
 		"expected a folder of .avsc files, or nothing for the built-in schemas")
@@ -78,43 +61,6 @@ func checkRules(c *Config, l *loader) {
 	}
 }
 
-// checkTags checks a value by the tags of its field. one lists the allowed values, least and most bound a
-// value, and or is a value that is allowed besides.
-func checkTags(key string, leaf reflect.StructField, l *loader) {
-	text := l.of(key).Text
-	if one := leaf.Tag.Get("one"); one != "" {
-		l.require(key, slices.Contains(strings.Split(one, "|"), text),
-			"expected "+strings.TrimPrefix(strings.ReplaceAll(one, "|", " or "), " or "))
-		return
-	}
-	least, most, or := leaf.Tag.Get("least"), leaf.Tag.Get("most"), leaf.Tag.Get("or")
-	if least == "" || text == or {
-		return
-	}
-	rule := "expected " + least + " or more"
-	if most != "" {
-		rule = "expected " + least + " to " + most
-	}
-	if or != "" {
-		rule += ", or " + or
-	}
-	value := amount(text, leaf.Type)
-	l.require(key, value >= amount(least, leaf.Type) && (most == "" || value <= amount(most, leaf.Type)), rule)
-}
-
-// amount returns a value as a number. A value of another type is a mistake already.
-func amount(text string, of reflect.Type) float64 {
-	value, err := parseText(text, of)
-	switch v := reflect.ValueOf(value); {
-	case err != nil:
-		return math.Inf(-1)
-	case v.CanInt():
-		return float64(v.Int())
-	default:
-		return v.Float()
-	}
-}
-
 func checkKafka(k Kafka, l *loader) {
 	brokers := len(k.Brokers) > 0
 	for _, broker := range k.Brokers {
@@ -125,10 +71,6 @@ func checkKafka(k Kafka, l *loader) {
 	l.require("kafka.topic_prefix", topicName.MatchString(prefix) && len(prefix) <= maxTopicPrefix &&
 		!strings.HasPrefix(prefix, "__"), "expected letters, digits, dots, dashes and underscores, 200 at most, "+
 		"and not two underscores first, as in the names of Kafka's own topics")
-	hidden := func(r rune) bool { return !unicode.IsPrint(r) }
-	l.require("kafka.group", k.Group != "" && utf8.ValidString(k.Group) &&
-		strings.TrimSpace(k.Group) == k.Group && !strings.ContainsFunc(k.Group, hidden),
-		"expected a name, of characters that can be seen and spaces between them")
 	set := map[string]bool{}
 	for _, s := range k.TopicSettings {
 		const key = "kafka.topic_settings"
@@ -154,42 +96,63 @@ var fixedSettings = map[string]string{
 
 // checkSASL checks that each mechanism has its settings, and no others, because they would do nothing.
 func checkSASL(s SASL, l *loader) {
-	token := s.Mechanism == OAuthBearer
-	login := s.Mechanism != "" && !token
+	login, token := s.Mechanism != "", s.Mechanism == OAuthBearer
 	for _, one := range []struct {
-		key         string
-		set, wanted bool
-		with        string
+		key  string
+		ok   bool
+		with string
 	}{
-		{"username", s.Username != "", login, "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"},
-		{"password", s.Password.IsSet(), login, "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"},
-		{"token_url", s.TokenURL != "", token, OAuthBearer},
-		{"client_id", s.ClientID != "", token, OAuthBearer},
-		{"client_secret", s.ClientSecret.IsSet(), token, OAuthBearer},
-		{"scopes", len(s.Scopes) > 0, token && len(s.Scopes) > 0, OAuthBearer},
+		{"username", (s.Username != "") == login, "set"},
+		{"password", s.Password.IsSet() == login, "set"},
+		{"token_url", (s.TokenURL != "") == token, OAuthBearer},
+		{"scopes", len(s.Scopes) == 0 || token, OAuthBearer},
 	} {
-		l.require("kafka.sasl."+one.key, one.set == one.wanted,
+		l.require("kafka.sasl."+one.key, one.ok,
 			"expected a value if kafka.sasl.mechanism is "+one.with+", else none")
 	}
 	l.require("kafka.sasl.token_url", !token || isHTTP(s.TokenURL),
 		"expected the https URL of a token endpoint, without credentials and query")
-	checkTLS("kafka.sasl.token_tls", s.TokenTLS, strings.HasPrefix(s.TokenURL, "https:"),
-		"an https URL in kafka.sasl.token_url", l)
 }
 
-// checkTLS tries the files in t. Without TLS there must be none: they would be believed and do nothing.
-func checkTLS(section string, t TLS, used bool, by string, l *loader) {
-	if !used {
-		if (t != TLS{}) {
-			l.found = append(l.found, Mistake{Key: section,
-				Rule: "the connection has no TLS: expected nothing here, or " + by})
+// openTLS opens the files of TLS. Without TLS there must be none: they would be believed and do nothing. The
+// endpoint of tokens often is another company's, so for it the system's authorities count as well.
+func openTLS(c *Config, l *loader) {
+	https := func(address string) bool { return strings.HasPrefix(address, "https:") }
+	open := func(client string, files tlsfile.Files, set *rotation.Set) {
+		opened, err := files.Open(set)
+		if wrong, ok := errors.AsType[*tlsfile.FileError](err); ok {
+			l.mistake(files.Section+"."+wrong.Key, wrong.Err.Error())
 		}
-		return
+		c.tls[client] = opened
 	}
-	_, err := t.Files(section).Config()
-	if wrong, ok := errors.AsType[*tlsfile.FileError](err); ok {
-		l.mistake(section+"."+wrong.Key, wrong.Err.Error())
+	tokens := https(c.Kafka.SASL.TokenURL)
+	for _, one := range []struct {
+		connection string
+		tls        TLS
+		used       bool
+		by         string
+	}{
+		{"store", c.Store.TLS, https(c.Store.BaseURL), "an https URL in store.base_url"},
+		{"registry", c.Registry.TLS, https(c.Registry.URL), "an https URL in registry.url"},
+		{"kafka", c.Kafka.TLS.TLS, c.Kafka.TLS.Enabled || tokens, "kafka.tls.enabled"},
+	} {
+		files := tlsfile.Files{Section: one.connection + ".tls", CAFile: one.tls.CAFile, CertFile: one.tls.CertFile,
+			KeyFile:            one.tls.KeyFile,
+			InsecureSkipVerify: slices.Contains(c.Security.AllowUnverified, one.connection)}
+		switch {
+		case one.used:
+			open(one.connection, files, l.files)
+		case one.tls != TLS{}:
+			l.found = append(l.found, Mistake{Key: files.Section,
+				Rule: "the connection has no TLS: expected nothing here, or " + one.by})
+		}
+		if one.connection == "kafka" && tokens {
+			files.AlsoSystem = true
+			open(TokenEndpoint, files, l.files)
+		}
 	}
+	open("http", tlsfile.Files{Section: "http.tls", CertFile: c.HTTP.TLS.CertFile,
+		KeyFile: c.HTTP.TLS.KeyFile}, nil) // the status server follows them itself
 }
 
 func checkResources(c *Config, l *loader) {

@@ -12,25 +12,26 @@ import (
 // secretFile is the prefix of a path to a file that holds the secret.
 const secretFile = "file:"
 
-// readSecret returns the secret in setting, or in the file that setting names.
-func readSecret(setting string) (string, error) {
-	if path, isFile := strings.CutPrefix(setting, secretFile); isFile {
-		return rotation.SecretFile(path)()
+// secret returns the secret in text, or the one in the file that text names. The file is read again while
+// storestream runs, unless it is that of privacy.key: another key gives the same text another hash.
+func (l *loader) secret(key, text string) (rotation.Secret, error) {
+	path, isFile := strings.CutPrefix(text, secretFile)
+	switch {
+	case key == keyDSN && text != "":
+		// The database client reports changes of the DSN itself, because it also reads the certificates that belong
+		// to it.
+		value, err := rotation.New(nil, key, func(texts []string) (string, error) {
+			hideDSN(l.files.Hidden, texts[0])
+			return texts[0], nil
+		}, func() (string, error) { return readDSN(text) })
+		return rotation.FromValue(value), err
+	case key == keyPrivacy && isFile:
+		secret, err := rotation.SecretFile(path)()
+		return rotation.Literal(secret), err
+	case isFile:
+		return rotation.Follow(l.files, key, path, func(secret string) error { return checkSecret(key, secret) })
 	}
-	return setting, nil
-}
-
-// rotated returns the secrets that are read again while storestream runs, by key. privacy.key is not among
-// them, because another key gives the same text another hash.
-func (c *Config) rotated() map[string]*rotation.Secret {
-	return map[string]*rotation.Secret{
-		"store.api_key":            &c.Store.APIKey,
-		"kafka.sasl.password":      &c.Kafka.SASL.Password,
-		"kafka.sasl.client_secret": &c.Kafka.SASL.ClientSecret,
-		"registry.password":        &c.Registry.Password,
-		"registry.token":           &c.Registry.Token,
-		"http.token":               &c.HTTP.Token,
-	}
+	return rotation.Literal(text), checkSecret(key, text)
 }
 
 // checkSecret checks a secret by the rule of its key. Servers and net/http refuse control characters without
@@ -50,37 +51,6 @@ func checkSecret(key, secret string) error {
 	return nil
 }
 
-// follow starts to read the secrets that are in files again and again.
-func (c *Config) follow(l *loader) {
-	c.rotation = &rotation.Set{Hidden: c.hidden(l)}
-	for key, secret := range c.rotated() {
-		path, isFile := strings.CutPrefix(l.of(key).Text, secretFile)
-		if !isFile {
-			continue
-		}
-		followed, err := rotation.Follow(c.rotation, key, path, func(secret string) error {
-			return checkSecret(key, secret)
-		})
-		if err != nil { // it was valid a moment ago
-			l.mistake(key, err.Error())
-			continue
-		}
-		*secret = followed
-	}
-	// The database client reports changes of the DSN itself, because it also reads the certificates that belong
-	// to it.
-	value, err := rotation.New(nil, keyDSN, func(texts []string) (string, error) {
-		hideDSN(c.rotation.Hidden, texts[0])
-		return texts[0], nil
-	}, func() (string, error) { return readDSN(l.of(keyDSN).Text) })
-	switch {
-	case err != nil:
-		l.mistake(keyDSN, err.Error())
-	case c.Postgres.DSN.IsSet():
-		c.Postgres.DSN = rotation.FromValue(value)
-	}
-}
-
 // hidden returns the secrets in use. No output may show them.
 func (c *Config) hidden(l *loader) *rotation.Hidden {
 	openly := []string{"storestream"}
@@ -88,15 +58,16 @@ func (c *Config) hidden(l *loader) *rotation.Hidden {
 		openly = append(openly, e.Key, e.Value)
 	}
 	database, _ := dsn.Parse(c.Postgres.DSN.Get()) // it was parsed before; an empty one has no user
-	users := []string{c.Registry.Username, c.Kafka.SASL.Username, c.Kafka.SASL.ClientID, database.Value("user")}
+	users := []string{c.Registry.Username, c.Kafka.SASL.Username, database["user"]}
 	for _, address := range c.proxies {
 		users = append(users, proxyLogin(address).Username())
 	}
 	h := rotation.NewHidden(strings.Join(openly, "\n"), users...)
-	for key, secret := range c.rotated() {
-		h.Add(key, secret.Get())
+	for key, secret := range l.secrets {
+		if key != keyDSN {
+			h.Add(key, secret.Get())
+		}
 	}
-	h.Add("privacy.key", c.Privacy.Key.Get())
 	hideDSN(h, c.Postgres.DSN.Get())
 	for name, address := range c.proxies {
 		if password, has := proxyLogin(address).Password(); has {
@@ -112,6 +83,6 @@ func (c *Config) hidden(l *loader) *rotation.Hidden {
 // hideDSN hides the secret parts of a DSN.
 func hideDSN(h *rotation.Hidden, text string) {
 	d, _ := dsn.Parse(text) // it was parsed before
-	h.Add(keyDSN, d.Value("password"))
-	h.Add(keyDSN, d.Value("sslpassword"))
+	h.Add(keyDSN, d["password"])
+	h.Add(keyDSN, d["sslpassword"])
 }

@@ -11,16 +11,15 @@ import (
 	"github.com/storestream/storestream/internal/loopback"
 )
 
-// connections are the names that the settings of Security take.
-var connections = []string{"postgres", "kafka", "registry", "store"}
+const keyUnverified = "security.allow_unverified"
 
 // Security says what may be less safe than storestream wants it.
 type Security struct {
 	// AllowPlaintext names the connections over which a credential may travel unencrypted to other machines.
-	AllowPlaintext []string `koanf:"allow_plaintext"`
-	// AllowUnverified names the connections over which a credential may go to a server on another machine
-	// whose identity is not verified.
-	AllowUnverified []string `koanf:"allow_unverified"`
+	AllowPlaintext []string `koanf:"allow_plaintext" one:"postgres|kafka|registry|store"`
+	// AllowUnverified names the connections whose servers are not verified. For postgres the DSN's sslmode
+	// says it too, and this allows it to.
+	AllowUnverified []string `koanf:"allow_unverified" one:"postgres|kafka|registry|store"`
 }
 
 // Exposed is a connection to other machines over which others may get rows or a credential.
@@ -47,7 +46,8 @@ func (e Exposed) Risk() string {
 // Remedy says which settings end it.
 func (e Exposed) Remedy() string {
 	if e.Encrypted {
-		return "expected false, or in a DSN sslmode=verify-full, with the file of the authority"
+		return "expected it to be verified with the file of the authority: ca_file, or in a DSN " +
+			"sslmode=verify-full and sslrootcert"
 	}
 	return "expected https, kafka.tls.enabled, or in a DSN sslmode=verify-full"
 }
@@ -63,9 +63,11 @@ func (c *Config) Exposed() []Exposed {
 			all = append(all, Exposed{connection, key, hosts, credential, encrypted})
 		}
 	}
+	unverified := c.Security.AllowUnverified
 	if d, err := dsn.Parse(c.Postgres.DSN.Get()); err == nil {
-		add("postgres", keyDSN, d.InClear(), true, false)
-		add("postgres", keyDSN, d.Unverified(), true, true)
+		inClear, unverified := d.Exposed()
+		add("postgres", keyDSN, inClear, true, false)
+		add("postgres", keyDSN, unverified, true, true)
 	}
 	var brokers []string
 	for _, broker := range c.Kafka.Brokers {
@@ -80,26 +82,25 @@ func (c *Config) Exposed() []Exposed {
 	switch {
 	case !c.Kafka.TLS.Enabled:
 		add("kafka", "kafka.tls.enabled", brokers, shown, false)
-	case c.Kafka.TLS.InsecureSkipVerify:
-		add("kafka", "kafka.tls.insecure_skip_verify", brokers, shown, true)
+	case slices.Contains(unverified, "kafka"):
+		add("kafka", keyUnverified, brokers, shown, true)
 	}
-	addURL := func(connection, key, address, section string, t TLS, credential bool) {
+	addURL := func(connection, key, address string, credential bool) {
 		u, err := url.Parse(address)
 		switch {
 		case err != nil:
 		case u.Scheme == "http":
 			add(connection, key, []string{u.Hostname()}, credential, false)
-		case t.InsecureSkipVerify:
-			add(connection, section+".insecure_skip_verify", []string{u.Hostname()}, credential, true)
+		case slices.Contains(unverified, connection):
+			add(connection, keyUnverified, []string{u.Hostname()}, credential, true)
 		}
 	}
 	if s.Mechanism == OAuthBearer {
-		addURL("kafka", "kafka.sasl.token_url", s.TokenURL, "kafka.sasl.token_tls", s.TokenTLS, true)
+		addURL("kafka", "kafka.sasl.token_url", s.TokenURL, true)
 	}
 	r := c.Registry
-	addURL("registry", "registry.url", r.URL, "registry.tls", r.TLS,
-		r.Username != "" || r.Password.IsSet() || r.Token.IsSet())
-	addURL("store", "store.base_url", c.Store.BaseURL, "store.tls", c.Store.TLS, true)
+	addURL("registry", "registry.url", r.URL, r.Username != "" || r.Password.IsSet() || r.Token.IsSet())
+	addURL("store", "store.base_url", c.Store.BaseURL, true)
 	return all
 }
 
@@ -111,18 +112,11 @@ func checkSecurity(c *Config, l *loader) {
 		key, allowed := "security.allow_plaintext", plaintext
 		harmless := "every machine on the way there may read it"
 		if e.Encrypted {
-			key, allowed = "security.allow_unverified", unverified
+			key, allowed = keyUnverified, unverified
 			harmless = "no other server can answer there"
 		}
 		l.require(e.Key, !e.Credential || slices.Contains(allowed, e.Connection), fmt.Sprintf(
 			"to %s %s: %s; or %s: [%s] if %s", strings.Join(e.Hosts, ", "), e.Risk(), e.Remedy(), key, e.Connection,
 			harmless))
-	}
-	for key, names := range map[string][]string{"security.allow_plaintext": plaintext,
-		"security.allow_unverified": unverified} {
-		for _, name := range names {
-			l.require(key, slices.Contains(connections, name),
-				fmt.Sprintf("%q is none of %s", name, strings.Join(connections, ", ")))
-		}
 	}
 }

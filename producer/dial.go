@@ -16,14 +16,14 @@ const dialTimeout = 5 * time.Second
 // dialing is how a client opens connections. Over TLS every error of a handshake says which certificate is
 // wrong, in the log as well. Where a broker asks for a certificate, that comes with the first answer (TLS
 // 1.3). Certificates
-// are those that the files hold now. A secret goes to another machine only over TLS with a verified
-// certificate. Each broker is checked, because the configuration names only the first ones.
+// are those that the files hold now. A secret goes to another machine only over TLS, unless the configuration
+// allows plaintext. Each broker is checked, because the configuration names only the first ones.
 func dialing(secured *tlsfile.Client, login SASL) func(ctx context.Context, network, host string) (
 	net.Conn, error) {
 	if secured == nil {
 		plain := &net.Dialer{Timeout: dialTimeout}
 		return func(ctx context.Context, network, host string) (net.Conn, error) {
-			if name, _, err := net.SplitHostPort(host); err == nil && login.exposes(name, login.AllowPlaintext) {
+			if name, _, err := net.SplitHostPort(host); err == nil && login.exposes(name) {
 				return nil, fmt.Errorf("broker %s is another machine, and %s sends its secret unencrypted: set "+
 					"kafka.tls.enabled, or security.allow_plaintext: [kafka]", host, login.Mechanism)
 			}
@@ -31,14 +31,7 @@ func dialing(secured *tlsfile.Client, login SASL) func(ctx context.Context, netw
 		}
 	}
 	return func(ctx context.Context, network, host string) (net.Conn, error) {
-		config := secured.Config()
-		if name, _, err := net.SplitHostPort(host); err == nil && config.InsecureSkipVerify &&
-			login.exposes(name, login.AllowUnverified) {
-			return nil, fmt.Errorf("broker %s is another machine, and %s sends its secret to any server that "+
-				"answers there: take kafka.tls.insecure_skip_verify out, or set security.allow_unverified: [kafka]",
-				host, login.Mechanism)
-		}
-		dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: config}
+		dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: secured.Config()}
 		conn, err := dialer.DialContext(ctx, network, host)
 		if err != nil {
 			return nil, secured.Explain(err)

@@ -161,7 +161,7 @@ func (c command) rules(t *testing.T) *kadm.ACLBuilder {
 
 // docs/deploying.md has them as commands to copy.
 func TestTheCommandsInDeployingGrantTheseRights(t *testing.T) {
-	targets := map[string]string{"[prefixed] [store.] [] []": "topics", "[] [] [storestream] []": "the group",
+	targets := map[string]string{"[prefixed] [store.] [] []": "topics", "[] [] [storestream-store.] []": "the group",
 		"[prefixed] [] [] [storestream-store.]": "transactional ids"}
 	granted := map[string]bool{}
 	for _, c := range documented(t) {
@@ -284,7 +284,10 @@ func TestPeopleOnCallAndConsumersMayDoWhatIsDocumentedAndNothingElse(t *testing.
 		s.enrol(user)
 	}
 	as := func(user string) *producer.Cluster {
-		return s.cluster(user, func(c *producer.Config) { signIn(t, c, a, user) })
+		return s.cluster(user, func(c *producer.Config) {
+			c.Group = "storestream-store."
+			signIn(t, c, a, user)
+		})
 	}
 	stream, l := as("storestream"), newLedger(t)
 	l.run(stream, "storestream")
@@ -320,7 +323,7 @@ func TestPeopleOnCallAndConsumersMayDoWhatIsDocumentedAndNothingElse(t *testing.
 				t.Errorf("%s writes to %s: %v", user, topic, err)
 			}
 		}
-		if err := s.join(cl, "storestream"); !refused(err) {
+		if err := s.join(cl, "storestream-store."); !refused(err) {
 			t.Errorf("%s joins storestream's group: %v", user, err)
 		}
 		if _, err := producer.Take(s.ctx(), as(user), s.orders()); !refused(err) {

@@ -144,23 +144,3 @@ func TestAPasswordGoesToNoOtherMachineWithoutTLS(t *testing.T) {
 		t.Errorf("%v contains the password", err)
 	}
 }
-
-func TestAPasswordGoesToNoOtherMachineThatIsNotVerified(t *testing.T) {
-	s, files, login := behindLogin(t, "PLAIN")
-	files.CAFile, files.InsecureSkipVerify = "", true
-	cluster := func(change func(*producer.Config)) *producer.Cluster {
-		return s.cluster("a", func(c *producer.Config) {
-			c.TLS, c.SASL = opened(t, files), login
-			change(c)
-		})
-	}
-	if err := cluster(func(*producer.Config) {}).Ping(s.ctx()); err != nil {
-		t.Errorf("a broker of this machine: %v", err)
-	}
-	err := cluster(func(c *producer.Config) { c.Brokers = []string{"192.0.2.7:9092"} }).Ping(s.ctx())
-	wantText(t, err, "192.0.2.7:9092 is another machine", "PLAIN sends its secret to any server",
-		"security.allow_unverified: [kafka]")
-	if strings.Contains(err.Error(), secret) {
-		t.Errorf("%v contains the password", err)
-	}
-}

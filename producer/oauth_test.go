@@ -45,8 +45,8 @@ func TestATokenEndpointThatGivesNoTokenIsSaidToDoSoUntilItDoes(t *testing.T) {
 		says    string
 	}{
 		{"it refuses the client", gives(401, `{"error":"invalid_client","error_description":"SECRET"}`),
-			"answered 401 invalid_client: check kafka.sasl.client_id"},
-		{"it refuses without a code", gives(403, `SECRET`), "answered 403: check kafka.sasl.client_id"},
+			"answered 401 invalid_client: check kafka.sasl.username"},
+		{"it refuses without a code", gives(403, `SECRET`), "answered 403: check kafka.sasl.username"},
 		{"its code is no code", gives(400, `{"error":"SECRET"}`), "answered 400: check"},
 		{"it fails", gives(500, `SECRET`), "answered 500"},
 		{"an answer without a token", gives(200, `{"note":"SECRET"}`), "answered without a token"},
@@ -72,8 +72,8 @@ func TestATokenEndpointThatGivesNoTokenIsSaidToDoSoUntilItDoes(t *testing.T) {
 			}))
 			defer endpoint.Close()
 			cluster := s.cluster(c.name, func(p *producer.Config) {
-				p.SASL = producer.SASL{Mechanism: "OAUTHBEARER", TokenURL: endpoint.URL, ClientID: "stream",
-					ClientSecret: rotation.Literal(secret), TokenHTTP: httpclient.New(nil, 300*time.Millisecond)}
+				p.SASL = producer.SASL{Mechanism: "OAUTHBEARER", TokenURL: endpoint.URL, Username: "stream",
+					Password: rotation.Literal(secret), TokenHTTP: httpclient.New(nil, 300*time.Millisecond)}
 			})
 			err := cluster.Ping(s.ctx())
 			if wantText(t, err, c.says); strings.Contains(err.Error(), secret) {
@@ -104,8 +104,8 @@ func TestATokenIsFetchedOnceForAllConnections(t *testing.T) {
 	}))
 	defer endpoint.Close()
 	cluster := s.cluster("a", func(p *producer.Config) {
-		p.SASL = producer.SASL{Mechanism: "OAUTHBEARER", TokenURL: endpoint.URL, ClientID: "stream",
-			ClientSecret: rotation.Literal(secret), Scopes: []string{"read", "write"}}
+		p.SASL = producer.SASL{Mechanism: "OAUTHBEARER", TokenURL: endpoint.URL, Username: "stream",
+			Password: rotation.Literal(secret), Scopes: []string{"read", "write"}}
 	})
 	session := s.take(cluster)
 	s.commit(session, next(session, s.order(1, "2026-11-20T10:00:00Z", "Shipped")))
@@ -130,13 +130,13 @@ func TestAClientsSecretThatIsRotatedIsUsedForTheNextToken(t *testing.T) {
 		fmt.Fprint(w, `{"access_token":"good","expires_in":1}`) // so each login fetches another
 	}))
 	defer endpoint.Close()
-	word, err := rotation.Follow(nil, "kafka.sasl.client_secret", mount.Path("secret"), nil)
+	word, err := rotation.Follow(nil, "kafka.sasl.password", mount.Path("secret"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cluster := s.cluster("a", func(p *producer.Config) {
-		p.SASL = producer.SASL{Mechanism: "OAUTHBEARER", TokenURL: endpoint.URL, ClientID: "stream",
-			ClientSecret: word}
+		p.SASL = producer.SASL{Mechanism: "OAUTHBEARER", TokenURL: endpoint.URL, Username: "stream",
+			Password: word}
 	})
 	expect("first-word")
 	s.take(cluster)

@@ -14,29 +14,26 @@ import (
 	"github.com/storestream/storestream/internal/rotation"
 )
 
-// SASL of the connections to the brokers. Mechanism is empty (none), PLAIN, SCRAM-SHA-256, SCRAM-SHA-512,
-// which take a name and a password, or OAUTHBEARER, which takes the rest.
+// SASL of the connections to the brokers. Mechanism is empty (none), PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or
+// OAUTHBEARER.
 type SASL struct {
-	Mechanism, Username string
-	Password            rotation.Secret // read again at each login
+	Mechanism string
+	Username  string          // of OAUTHBEARER the client's id
+	Password  rotation.Secret // read again at each login, of OAUTHBEARER the client's secret for each token
 	// TokenURL is the endpoint for bearer tokens by client credentials (RFC 6749, 4.4).
-	TokenURL, ClientID string
-	ClientSecret       rotation.Secret // read again for each token
-	Scopes             []string
-	TokenHTTP          *http.Client     // fetches tokens. The default is httpclient.New(nil, TokenTimeout)
-	Hidden             *rotation.Hidden // hears of each token; may be nil
+	TokenURL  string
+	Scopes    []string
+	TokenHTTP *http.Client     // fetches tokens. The default is httpclient.New(nil, TokenTimeout)
+	Hidden    *rotation.Hidden // hears of each token; may be nil
 	// AllowPlaintext: a password or token may go to other machines without TLS.
 	AllowPlaintext bool
-	// AllowUnverified: a password or token may go to other machines whose certificate is not verified.
-	AllowUnverified bool
 }
 
-// exposes reports whether logging in at host could show the secret to others, given a connection without TLS
-// or with an unverified certificate. allowed is the exception that is configured for such a connection. SCRAM
-// proves that it knows the password, and does not send it.
-func (s SASL) exposes(host string, allowed bool) bool {
+// exposes reports whether a login at host without TLS could show the secret to others. SCRAM proves that it
+// knows the password, and does not send it.
+func (s SASL) exposes(host string) bool {
 	sent := s.Mechanism != "" && !strings.HasPrefix(s.Mechanism, "SCRAM-")
-	return sent && !allowed && !loopback.Is(host)
+	return sent && !s.AllowPlaintext && !loopback.Is(host)
 }
 
 // options are a client's options for this login. Without a mechanism there are none.

@@ -191,8 +191,7 @@ func (s *Session) claim(ctx context.Context) (producerID int64, err error) {
 		return 0, &RefusedError{Topic: s.target.topic, Setting: "the timeout of its transactions",
 			Found:    s.c.cfg.TransactionTimeout.String(),
 			Expected: "no more than transaction.max.timeout.ms of the brokers' settings, which refuse it",
-			Do: "lower kafka.transaction_timeout and restart, or raise transaction.max.timeout.ms on every " +
-				"broker"}
+			Do:       "raise transaction.max.timeout.ms on every broker"}
 	}
 	if err != nil {
 		return 0, fmt.Errorf("asking for the producer id of %s: %w", s.id, err)

@@ -53,7 +53,7 @@ func (t *tokens) Authenticate(ctx context.Context, host string) (sasl.Session, [
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.token == nil || time.Until(t.token.Expiry) < beforeExpiry {
-		config := clientcredentials.Config{ClientID: t.login.ClientID, ClientSecret: t.login.ClientSecret.Get(),
+		config := clientcredentials.Config{ClientID: t.login.Username, ClientSecret: t.login.Password.Get(),
 			TokenURL: t.login.TokenURL, Scopes: t.login.Scopes}
 		token, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, t.login.TokenHTTP))
 		if err != nil {
@@ -80,7 +80,7 @@ func withoutAnswer(err error) error {
 		if errorCode.MatchString(answer.ErrorCode) {
 			code = " " + answer.ErrorCode
 		}
-		return fmt.Errorf("answered %d%s: check kafka.sasl.client_id, kafka.sasl.client_secret and "+
+		return fmt.Errorf("answered %d%s: check kafka.sasl.username (the client's id), kafka.sasl.password and "+
 			"kafka.sasl.scopes", answer.Response.StatusCode, code)
 	}
 	if sent, ok := errors.AsType[*url.Error](err); ok {

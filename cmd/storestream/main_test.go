@@ -230,9 +230,9 @@ func TestConfigShowTellsEachValueWithItsOriginAndMasksSecrets(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := &call{args: []string{"config", "show", "--config", path, "--set", "kafka.group=g2"},
+	c := &call{args: []string{"config", "show", "--config", path, "--set", "kafka.topic_prefix=g2"},
 		environ: []string{"STORESTREAM_STORE__API_KEY=geheim", "HTTPS_PROXY=http://me:geheim@proxy.example:3128"}}
-	c.run(t.Context()).expect(t, exitDone, "postgres://student_ro:******@db:6432/store", "storestream.yaml:3",
+	c.run(t.Context()).expect(t, exitDone, "host=db port=6432 user=student_ro dbname=store password=******", "storestream.yaml:3",
 		"environment STORESTREAM_STORE__API_KEY",
 		"flag --set", "default", "******", "environment HTTPS_PROXY")
 	if strings.Contains(c.stdout.String(), "geheim") {
@@ -243,8 +243,8 @@ func TestConfigShowTellsEachValueWithItsOriginAndMasksSecrets(t *testing.T) {
 		f := strings.Fields(line)
 		fields[f[0]] = f[1:]
 	}
-	if got := fields["kafka.group"]; !slices.Equal(got, []string{"g2", "flag", "--set"}) {
-		t.Errorf("kafka.group is shown as %q", got)
+	if got := fields["kafka.topic_prefix"]; !slices.Equal(got, []string{"g2", "flag", "--set"}) {
+		t.Errorf("kafka.topic_prefix is shown as %q", got)
 	}
 	if got := fields["store.api_key"]; got[0] != "******" {
 		t.Errorf("store.api_key is shown as %q", got)
@@ -254,33 +254,33 @@ func TestConfigShowTellsEachValueWithItsOriginAndMasksSecrets(t *testing.T) {
 // A long path on every command is what one types a hundred times in an incident.
 func TestTheConfigurationIsFoundWithoutAFlag(t *testing.T) {
 	t.Chdir(t.TempDir())
-	write := func(name, group string) {
+	write := func(name, prefix string) {
 		t.Helper()
-		if err := os.WriteFile(name, []byte("kafka: {group: "+group+"}\n"), 0o600); err != nil {
+		if err := os.WriteFile(name, []byte("kafka: {topic_prefix: "+prefix+"}\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	groupIs := func(group string, environ []string, flags ...string) {
+	prefixIs := func(prefix string, environ []string, flags ...string) {
 		t.Helper()
 		c := &call{args: append([]string{"config", "show"}, flags...), environ: environ}
 		c.run(t.Context()).expect(t, exitDone)
 		for line := range strings.Lines(c.stdout.String()) {
-			if f := strings.Fields(line); f[0] == "kafka.group" && f[1] != group {
-				t.Errorf("%q %q: kafka.group is %q, expected %q", environ, flags, f[1], group)
+			if f := strings.Fields(line); f[0] == "kafka.topic_prefix" && f[1] != prefix {
+				t.Errorf("%q %q: kafka.topic_prefix is %q, expected %q", environ, flags, f[1], prefix)
 			}
 		}
 	}
 	variable := []string{"STORESTREAM_CONFIG=other.yaml"}
 	(&call{args: []string{"config", "show"}, environ: variable}).run(t.Context()).
 		expect(t, exitUsage, "other.yaml: the configuration file cannot be read: open ")
-	groupIs("storestream", nil)
+	prefixIs("store.", nil)
 	write("storestream.yaml", "here")
 	write("other.yaml", "variable")
 	write("third.yaml", "flag")
-	groupIs("here", nil)
-	groupIs("variable", variable)
-	groupIs("flag", variable, "--config", "third.yaml")
-	groupIs("storestream", variable, "--config=")
+	prefixIs("here", nil)
+	prefixIs("variable", variable)
+	prefixIs("flag", variable, "--config", "third.yaml")
+	prefixIs("store.", variable, "--config=")
 }
 
 // In the wrong folder the defaults lead to somebody else's broker.

@@ -73,7 +73,7 @@ func poll(ctx context.Context, env *environment, once bool, patience time.Durati
 	log := logging.New(cfg.Log, env.stderr)
 	defer rotate(cfg.Rotation(), log)()
 	log.Info("starting", zap.String("version", version()), zap.String("instance", name),
-		zap.String("config", env.configFile), zap.String("group", cfg.Kafka.Group),
+		zap.String("config", env.configFile), zap.String("group", cfg.Kafka.Group()),
 		zap.Strings("resources", cfg.Enabled()), zap.String("base_url", cfg.Store.BaseURL),
 		zap.Bool("postgres", cfg.Postgres.DSN.IsSet()),
 		zap.Strings("brokers", cfg.Kafka.Brokers), zap.Bool("once", once))

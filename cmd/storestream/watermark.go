@@ -74,7 +74,7 @@ func addRefusals(ctx context.Context, cfg *config.Config, set *schemas.Set, clus
 	defer cancel()
 	for i := range resources {
 		r := &resources[i]
-		if !r.Unattended(cfg.Kafka.Group) {
+		if !r.Unattended(cfg.Kafka.Group()) {
 			continue
 		}
 		if _, err := producer.Rehearse(ctx, cluster, set.Get(r.Name)); err != nil {

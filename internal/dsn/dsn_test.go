@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -22,38 +21,40 @@ func parse(t *testing.T, text string) DSN {
 }
 
 func TestBeyondThisMachineAConnectionIsVerifiedUnlessItSaysOtherwise(t *testing.T) {
-	for _, test := range []struct {
-		text, mode string
-		inClear    []string
-	}{
-		{"postgres://u:p@db/store", VerifyFull, nil},
-		{"host=db user=u password=p", VerifyFull, nil},
-		{"postgres://u:p@127.0.0.1,db/store", VerifyFull, nil},
-		{"postgres://u:p@db/store?sslmode=", VerifyFull, nil},
-		{"postgres://u:p@db/store?ssl=true", "require", nil},
-		{"postgres://u:p@db/store?sslmode=require", "require", nil},
-		{"postgres://u:p@db/store?sslmode=require&sslrootcert=/ca.pem", VerifyCA, nil},
-		{"postgres://u:p@db/store?sslmode=verify-ca", VerifyCA, nil},
-		{"postgres://u:p@db/store?sslmode=disable", "disable", []string{"db"}},
-		{"postgres://u:p@db/store?sslmode=allow", "allow", []string{"db"}},
-		{"postgres://u:p@db/store?sslmode=prefer", Prefer, []string{"db"}},
-		{"postgres://u:p@localhost:1,db:5433,10.0.0.1:3/store?sslmode=disable", "disable", []string{"db",
-			"10.0.0.1"}},
-		{"postgres://u:p@127.0.0.1/store?host=db&sslmode=disable", "disable", []string{"db"}},
-		{"postgres://u:p@127.0.0.1,db/store?sslmode=disable", "disable", []string{"db"}},
-		{"host='/run/pg,db' sslmode=prefer user=u", Prefer, []string{"db"}},
-		{"postgres://u:p@localhost/store", Prefer, nil},
-		{"postgres://u:p@[::1]:6432/store", Prefer, nil},
-		{"postgres://u:p@/store?host=/run/postgresql", Prefer, nil},
-		{"user=u dbname=store", Prefer, nil},
-		{"host=localhost user=u sslrootcert=/ca.pem", VerifyFull, nil},
-		{"host=db user=u sslmode=disable sslrootcert=system", VerifyFull, nil},
+	authority := servers.AuthorityForTest(t, t.TempDir()).File
+	for _, test := range []struct{ text, inClear, unverified string }{
+		{"postgres://u:p@db/store", "", ""},
+		{"host=db user=u password=p", "", ""},
+		{"postgres://u:p@127.0.0.1,db/store", "", ""},
+		{"host=/run/pg,db user=u", "", ""},
+		{"postgres://u:p@db/store?sslmode=", "", ""},
+		{"postgres://u:p@db/store?sslmode=require", "", "db"},
+		{"postgres://u:p@db/store?sslmode=require&sslrootcert=" + authority, "", "db"},
+		{"postgres://u:p@db/store?sslmode=verify-ca", "", "db"},
+		{"postgres://u:p@db/store?sslmode=disable", "db", ""},
+		{"postgres://u:p@db/store?sslmode=allow", "db", ""},
+		{"postgres://u:p@db/store?sslmode=prefer", "db", ""},
+		{"postgres://u:p@localhost:1,db:5433,10.0.0.1:3/store?sslmode=disable", "db,10.0.0.1", ""},
+		{"postgres://u:p@127.0.0.1/store?host=db&sslmode=disable", "db", ""},
+		{"postgres://u:p@127.0.0.1,db/store?sslmode=disable", "db", ""},
+		{"host='/run/pg,db' sslmode=prefer user=u", "db", ""},
+		{"postgres://u:p@localhost/store", "", ""},
+		{"postgres://u:p@[::1]:6432/store", "", ""},
+		{"postgres://u:p@/store?host=/run/postgresql", "", ""},
+		{"user=u dbname=store", "", ""},
+		{"host=db user=u sslmode=disable sslrootcert=system", "", ""},
 	} {
-		d := parse(t, test.text)
-		if d.Mode() != test.mode || !slices.Equal(d.InClear(), test.inClear) {
-			t.Errorf("%s: sslmode %s, in clear to %q, expected %s, %q", test.text, d.Mode(), d.InClear(),
-				test.mode,
-				test.inClear)
+		inClear, unverified := parse(t, test.text).Exposed()
+		if strings.Join(inClear, ",") != test.inClear || strings.Join(unverified, ",") != test.unverified {
+			t.Errorf("%s: in clear to %q, unverified %q, expected %q, %q", test.text, inClear, unverified,
+				test.inClear, test.unverified)
+		}
+	}
+	for text, encrypted := range map[string]bool{"host=localhost user=u": false,
+		"host=localhost user=u sslrootcert=" + authority: true} {
+		config, err := parse(t, text).Config()
+		if err != nil || (len(config.ConnConfig.Fallbacks) == 0) != encrypted {
+			t.Errorf("%s: %v, expected that it is always encrypted: %v", text, err, encrypted)
 		}
 	}
 }

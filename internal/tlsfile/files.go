@@ -11,11 +11,13 @@ import (
 	"github.com/storestream/storestream/internal/rotation"
 )
 
-// Files are the files of one client. The zero value trusts who the system trusts, and has no certificate.
+// Files are the files of one client. The zero value trusts the authorities that the system trusts, and has no
+// certificate.
 type Files struct {
 	// Section is where a user sets them, such as "kafka.tls": errors name its keys.
 	Section            string
-	CAFile             string // PEM, of who signs the servers' certificates; empty: the system's
+	CAFile             string // PEM, authorities that sign the servers' certificates; empty: the system's
+	AlsoSystem         bool   // the system's authorities count beside those of CAFile
 	CertFile, KeyFile  string // PEM, of the client's certificate; both or none
 	InsecureSkipVerify bool   // any certificate of a server will do
 }
@@ -91,6 +93,11 @@ func (f Files) parse(texts []string) (*tls.Config, error) {
 			return nil, &FileError{"ca_file", err}
 		}
 		c.RootCAs = x509.NewCertPool()
+		if f.AlsoSystem {
+			if c.RootCAs, err = x509.SystemCertPool(); err != nil {
+				return nil, &FileError{"ca_file", fmt.Errorf("the system's authorities cannot be read: %w", err)}
+			}
+		}
 		for _, one := range all {
 			c.RootCAs.AddCert(one)
 		}

@@ -1,6 +1,7 @@
 package tlsfile_test
 
 import (
+	"crypto/x509"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,5 +46,18 @@ func TestAFileOfCertificatesThatIsCutOffIsRefused(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
+	}
+}
+
+func TestTheSystemsAuthoritiesMayCountBesideThoseOfAFile(t *testing.T) {
+	a := servers.AuthorityForTest(t, t.TempDir())
+	want, err := x509.SystemCertPool()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.AddCert(a.Cert)
+	config, err := tlsfile.Files{CAFile: a.File, AlsoSystem: true}.Config()
+	if err != nil || !config.RootCAs.Equal(want) {
+		t.Errorf("%v, expected the system's authorities and one more", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"syscall"
 	"time"
 
@@ -15,6 +16,9 @@ import (
 	"github.com/storestream/storestream/internal/standins/storefake"
 	"github.com/storestream/storestream/internal/wait"
 )
+
+// groupNames are the consumer group of a stack's instances, and that of versions before it had the prefix.
+var groupNames = []string{"storestream-store.", "storestream"}
 
 // latencies measures the time from a commit in PostgreSQL to its row at a read_committed consumer, while few
 // other rows change.
@@ -121,8 +125,10 @@ func members(ctx context.Context, b *broker, n int) error {
 	}
 	defer cl.Close()
 	return until(ctx, time.Minute, "the group of two", func() bool {
-		groups, err := kadm.NewClient(cl).DescribeGroups(ctx, "storestream")
-		return err == nil && len(groups["storestream"].Members) == n && groups["storestream"].State == "Stable"
+		groups, err := kadm.NewClient(cl).DescribeGroups(ctx, groupNames...)
+		return err == nil && slices.ContainsFunc(groupNames, func(name string) bool {
+			return len(groups[name].Members) == n && groups[name].State == "Stable"
+		})
 	})
 }
 

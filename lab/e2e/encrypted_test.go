@@ -140,13 +140,13 @@ func (e *encrypted) describe(tokens http.Handler) {
 		password)
 	if e.kafka != nil {
 		brokers, login = e.kafka.SecuredBrokers(), fmt.Sprintf("mechanism: OAUTHBEARER, token_url: %q, "+
-			"client_id: %s, client_secret: %q, token_tls: {ca_file: %q}",
-			e.front("kafka.sasl.token_url", e.locked(tokens))+"/token", poller, password, ca)
+			"username: %s, password: %q", e.front("kafka.sasl.token_url", e.locked(tokens))+"/token", poller,
+			password)
 	}
 	e.config = e.write("encrypted.yaml", fmt.Sprintf(`
 store: {base_url: %q, api_key: %q, max_requests_per_second: 1000, tls: {ca_file: %q}}
 postgres: {dsn: "host=localhost port=%d user=%s password=%s dbname=postgres sslrootcert=%s"}
-kafka: {brokers: [%s], group: encrypted, tls: {enabled: true, ca_file: %q}, sasl: {%s}}
+kafka: {brokers: [%s], tls: {enabled: true, ca_file: %q}, sasl: {%s}}
 registry: {url: %q, username: %q, password: %q, tls: {ca_file: %q}}
 http: {listen: 127.0.0.1:0, token: %q, tls: {cert_file: %q, key_file: %q}}
 %s`, e.front("store", e.proxy(e.fake.BaseURL()))+"/v1", "file:"+e.mount.Path("key"), ca,

@@ -196,7 +196,7 @@ func TestAHostileDatabaseDoesNotTakeStorestreamDown(t *testing.T) {
 			own := s.pgbouncer.DSN(storefake.ReaderRole, studentPassword, "postgres")
 			dsn := strings.Replace(own, strconv.Itoa(s.pgbouncer.Port),
 				strconv.Itoa(database.Addr().(*net.TCPAddr).Port), 1)
-			sets := []string{"--set", "kafka.topic_prefix=" + prefix, "--set", "kafka.group=" + prefix}
+			sets := []string{"--set", "kafka.topic_prefix=" + prefix}
 			p := s.leastOf(g, append(sets, "--set", "postgres.dsn=file:"+s.write(prefix+"dsn", dsn))...)
 			p.isReady()
 			database.becomes(attack)

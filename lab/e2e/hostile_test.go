@@ -231,8 +231,7 @@ func TestAHostileServiceDoesNotTakeStorestreamDown(t *testing.T) {
 			s := *shop
 			s.t, s.prefix, s.topics = t, prefix, nil
 			service, g := s.hostileService(), newCgroup(t)
-			sets := []string{"--set", "store.base_url=" + service.URL + "/v1", "--set", "kafka.topic_prefix=" + prefix,
-				"--set", "kafka.group=" + prefix}
+			sets := []string{"--set", "store.base_url=" + service.URL + "/v1", "--set", "kafka.topic_prefix=" + prefix}
 			p := s.leastOf(g, append(sets, "--set", "store.request_timeout=3s")...)
 			p.isReady()
 			service.attack.Store(&attack.answer)

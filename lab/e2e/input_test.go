@@ -99,7 +99,7 @@ func TestWrongSurroundingsAreSaidWithTheirRemedy(t *testing.T) {
 				s.t, s.config = t, good
 				args := []string{"run", "--once", "--patience", "20s"}
 				prefix := strings.ReplaceAll(name, " ", "-")
-				for _, set := range append(c.set, "kafka.topic_prefix="+prefix+".", "kafka.group="+prefix) {
+				for _, set := range append(c.set, "kafka.topic_prefix="+prefix+".") {
 					args = append(args, "--set", set)
 				}
 				s.expect(1, c.words, args...)

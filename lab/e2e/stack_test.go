@@ -101,12 +101,11 @@ func (s *stack) configure(name string) {
 	s.config = s.write(name, fmt.Sprintf(`
 store: {base_url: %q, max_requests_per_second: 1000}
 postgres: {dsn: %q}
-kafka: {brokers: [%s], topic_prefix: %q, group: %q}
+kafka: {brokers: [%s], topic_prefix: %q}
 registry: {url: %q}
 http: {listen: 127.0.0.1:0}
 log: {level: info}
-%s`, s.fake.BaseURL(), s.dsn, strings.Join(s.brokers, ","), s.prefix, "group-of-"+s.prefix, s.registry,
-		s.yaml))
+%s`, s.fake.BaseURL(), s.dsn, strings.Join(s.brokers, ","), s.prefix, s.registry, s.yaml))
 }
 
 // at is the stack with another cluster and registry.

@@ -79,7 +79,7 @@ func open(c Config) (*DB, error) {
 	cc.RuntimeParams["application_name"] = cmp.Or(cc.RuntimeParams["application_name"], "storestream")
 	cc.RuntimeParams["client_encoding"] = "UTF8" // of the server's messages; clockSQL sees to the rows
 	delete(cc.RuntimeParams, "search_path")      // a pooler may refuse it; clockSQL sets it
-	if path := parsed.Value("search_path"); path != "" {
+	if path := parsed["search_path"]; path != "" {
 		db.searchPath = path
 	}
 	db.settings = beginTransaction(cc.RuntimeParams)

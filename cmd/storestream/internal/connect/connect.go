@@ -44,45 +44,31 @@ func Kafka(cfg *config.Config, instance string, log *zap.Logger, counts *metrics
 		settings[name] = value
 	}
 	var encryption *tlsfile.Client
-	var tokens *http.Client
 	if k.TLS.Enabled {
-		if encryption, err = secured(cfg, k.TLS.Files("kafka.tls")); err != nil {
-			return nil, err
-		}
-	}
-	if k.SASL.Mechanism == config.OAuthBearer {
-		if tokens, err = Tokens(cfg); err != nil {
-			return nil, err
-		}
+		encryption = cfg.TLS("kafka")
 	}
 	return producer.Open(producer.Config{
 		Brokers: k.Brokers, TopicPrefix: k.TopicPrefix, Partitions: k.Partitions,
-		ReplicationFactor: k.ReplicationFactor, Group: k.Group, Instance: instance, TLS: encryption,
+		ReplicationFactor: k.ReplicationFactor, Group: k.Group(), Instance: instance, TLS: encryption,
 		TopicSettings: settings, Compression: k.Compression,
 		SASL: producer.SASL{Mechanism: k.SASL.Mechanism, Username: k.SASL.Username,
-			Password: k.SASL.Password, TokenURL: k.SASL.TokenURL, ClientID: k.SASL.ClientID,
-			ClientSecret: k.SASL.ClientSecret, Scopes: k.SASL.Scopes, TokenHTTP: tokens,
-			Hidden: cfg.Hidden(), AllowPlaintext: slices.Contains(cfg.Security.AllowPlaintext, "kafka"),
-			AllowUnverified: slices.Contains(cfg.Security.AllowUnverified, "kafka")},
-		TransactionTimeout: k.TransactionTimeout, SessionTimeout: k.SessionTimeout,
-		EraseWithin: k.EraseWithin,
-		Registry:    subjects, AutoRegister: cfg.Registry.AutoRegister, Log: log, Metrics: counts,
+			Password: k.SASL.Password, TokenURL: k.SASL.TokenURL, Scopes: k.SASL.Scopes, TokenHTTP: Tokens(cfg),
+			Hidden: cfg.Hidden(), AllowPlaintext: slices.Contains(cfg.Security.AllowPlaintext, "kafka")},
+		SessionTimeout: k.SessionTimeout, EraseWithin: k.EraseWithin,
+		Registry: subjects, AutoRegister: cfg.Registry.AutoRegister, Log: log, Metrics: counts,
 	})
 }
 
 // Tokens is the client that asks kafka.sasl.token_url for tokens.
-func Tokens(cfg *config.Config) (*http.Client, error) {
-	return httpClient(cfg, cfg.Kafka.SASL.TokenTLS.Files("kafka.sasl.token_tls"), producer.TokenTimeout)
+func Tokens(cfg *config.Config) *http.Client {
+	return httpclient.New(cfg.TLS(config.TokenEndpoint), producer.TokenTimeout)
 }
 
 // Registry is the schema registry of a configuration.
 func Registry(cfg *config.Config) (*registry.Client, error) {
 	r := cfg.Registry
-	client, err := httpClient(cfg, r.TLS.Files("registry.tls"), registry.RequestTimeout)
-	if err != nil {
-		return nil, err
-	}
-	how := registry.Config{URL: r.URL, Username: r.Username, HTTP: client}
+	how := registry.Config{URL: r.URL, Username: r.Username,
+		HTTP: httpclient.New(cfg.TLS("registry"), registry.RequestTimeout)}
 	if r.Password.IsSet() {
 		how.Password = r.Password.Get
 	}
@@ -92,33 +78,12 @@ func Registry(cfg *config.Config) (*registry.Client, error) {
 	return registry.New(how)
 }
 
-// secured opens the files of a connection's TLS. They are read again while storestream runs.
-func secured(cfg *config.Config, files tlsfile.Files) (*tlsfile.Client, error) {
-	client, err := files.Open(cfg.Rotation())
-	if err != nil {
-		return nil, fmt.Errorf("%s.%w", files.Section, err)
-	}
-	return client, nil
-}
-
-func httpClient(cfg *config.Config, files tlsfile.Files, timeout time.Duration) (*http.Client, error) {
-	tls, err := secured(cfg, files)
-	if err != nil {
-		return nil, err
-	}
-	return httpclient.New(tls, timeout), nil
-}
-
 // Service returns the settings of a client for a configuration's REST service.
-func Service(cfg *config.Config) (client.Config, error) {
+func Service(cfg *config.Config) client.Config {
 	store := cfg.Store
-	sender, err := httpClient(cfg, store.TLS.Files("store.tls"), store.RequestTimeout)
-	if err != nil {
-		return client.Config{}, err
-	}
 	return client.Config{BaseURL: store.BaseURL, APIKey: store.APIKey, Hidden: cfg.Hidden(),
 		MaxRequestsPerSecond: store.MaxRequestsPerSecond, RequestTimeout: store.RequestTimeout,
-		HTTP: sender}, nil
+		HTTP: httpclient.New(cfg.TLS("store"), store.RequestTimeout)}
 }
 
 // Soon is an option of OpenSources for a person who waits: a request that fails is sent once again.
@@ -145,10 +110,7 @@ func NewDialect(cfg *config.Config, log *zap.Logger) *dialect.Dialect {
 
 // OpenSources prepares the clients. change changes the settings of the service's. Close ends the clients.
 func OpenSources(cfg *config.Config, log *zap.Logger, change ...func(*client.Config)) (*Sources, error) {
-	how, err := Service(cfg)
-	if err != nil {
-		return nil, err
-	}
+	how := Service(cfg)
 	for _, change := range change {
 		change(&how)
 	}

@@ -23,7 +23,7 @@ func holds(a *servers.Authority) map[string]string {
 // Server and client get certificates of another authority: neither would take one of the first any more.
 func TestCertificatesThatAreReplacedAreUsedByTheNextConnection(t *testing.T) {
 	for _, p := range peers {
-		t.Run(p.section, func(t *testing.T) {
+		t.Run(p.name, func(t *testing.T) {
 			first, second := servers.AuthorityForTest(t, t.TempDir()), servers.AuthorityForTest(t, t.TempDir())
 			var shows atomic.Pointer[tls.Config]
 			shows.Store(demanding(first))

@@ -90,7 +90,7 @@ func (in *instance) run(ctx context.Context) error {
 
 // snapshot returns the status page's Snapshot.
 func (in *instance) snapshot() status.Snapshot {
-	s := status.Snapshot{Group: in.c.Settings.Kafka.Group, DeadLettersTopic: in.c.Cluster.DeadLetters(),
+	s := status.Snapshot{Group: in.c.Settings.Kafka.Group(), DeadLettersTopic: in.c.Cluster.DeadLetters(),
 		Waiting: in.group.Waiting()}
 	owned, service := in.group.Owned(), in.service()
 	for _, name := range in.c.Settings.Enabled() {

@@ -87,7 +87,7 @@ func TestARunningInstanceIsTheWriterOfItsWatermarks(t *testing.T) {
 	begin(t, c)
 	stage.Eventually(t, "users has a watermark of second", func() bool {
 		for _, r := range c.Board.Snapshot().Resources {
-			if r.Name == "users" && r.Instance == "second" && r.Group == c.Settings.Kafka.Group {
+			if r.Name == "users" && r.Instance == "second" && r.Group == c.Settings.Kafka.Group() {
 				return true
 			}
 		}

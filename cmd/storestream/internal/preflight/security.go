@@ -35,9 +35,7 @@ func trySecurity(ctx context.Context, c Config, f *findings) {
 			"the status page at %s can be read from other machines, without a token or in clear", s.HTTP.Listen)
 	}
 	if login := s.Kafka.SASL; login.Mechanism == config.OAuthBearer {
-		if tokens, err := connect.Tokens(s); err == nil {
-			f.peer(ctx, "kafka.sasl.token_url", tokens, login.TokenURL)
-		}
+		f.peer(ctx, "kafka.sasl.token_url", connect.Tokens(s), login.TokenURL)
 	}
 	f.files(c)
 }
@@ -81,8 +79,8 @@ func (f *findings) files(c Config) {
 		}
 	}
 	if d, err := dsn.Parse(c.Settings.Postgres.DSN.Get()); err == nil {
-		f.mode("postgres.dsn", d.Value("sslkey"))
-		f.ownCertificate("postgres.dsn", d.Value("sslcert"))
+		f.mode("postgres.dsn", d["sslkey"])
+		f.ownCertificate("postgres.dsn", d["sslcert"])
 	}
 }
 

@@ -44,7 +44,7 @@ func TestWhatIsInClearOrUnverifiedIsNamed(t *testing.T) {
 			Found: "to schemas rows and schemas go unencrypted"},
 		"store.base_url=http://shop/v1 security.allow_plaintext=store": {About: "store",
 			Found: "to shop a password or key would go unencrypted"},
-		"registry.url=https://schemas registry.tls.insecure_skip_verify=true": {About: "registry",
+		"registry.url=https://schemas security.allow_unverified=registry": {About: "registry",
 			Found: "to schemas rows and schemas go to any server that answers there"},
 		"postgres.dsn=postgres://u:p@db/store?sslmode=require security.allow_unverified=postgres": {
 			About: "postgres", Found: "would go to any server", Do: "sslmode=verify-full"},
@@ -83,7 +83,7 @@ func TestACertificateThatEndsSoonIsNamed(t *testing.T) {
 		says(t, found, Warning, part, "", `"CN=soon" expires on `+end.UTC().Format(time.DateOnly))
 	}
 	tokens := secured(t, "kafka.sasl.mechanism=OAUTHBEARER", "kafka.sasl.token_url="+site.URL,
-		"kafka.sasl.client_id=c", "kafka.sasl.client_secret=s", "kafka.sasl.token_tls.ca_file="+authority.File)
+		"kafka.sasl.username=c", "kafka.sasl.password=s", "kafka.tls.ca_file="+authority.File)
 	says(t, tokens, Warning, "security", "kafka.sasl.token_url", `"CN=soon" expires on `)
 }
 
@@ -96,10 +96,10 @@ func TestSecurityLooksAtWhoMayReadKeysAndWhenTheirCertificatesEnd(t *testing.T) 
 	settings := []string{"postgres.dsn=host=localhost port=1 user=u password=p dbname=d sslrootcert=" +
 		authority.File + " sslcert=" + made.CertFile + " sslkey=" + made.KeyFile,
 		"kafka.tls.enabled=true", "registry.url=https://localhost:1", "store.base_url=https://localhost:1/v1",
-		"kafka.sasl.mechanism=OAUTHBEARER", "kafka.sasl.token_url=https://localhost:1", "kafka.sasl.client_id=c",
-		"kafka.sasl.client_secret=s"}
+		"kafka.sasl.mechanism=OAUTHBEARER", "kafka.sasl.token_url=https://localhost:1", "kafka.sasl.username=c",
+		"kafka.sasl.password=s"}
 	keys, certificates := []string{"postgres.dsn"}, []string{"postgres.dsn"}
-	for _, section := range []string{"kafka.tls", "kafka.sasl.token_tls", "registry.tls", "store.tls",
+	for _, section := range []string{"kafka.tls", "registry.tls", "store.tls",
 		"http.tls"} {
 		settings = append(settings, section+".cert_file="+made.CertFile, section+".key_file="+made.KeyFile)
 		keys, certificates = append(keys, section+".key_file"), append(certificates, section+".cert_file")
@@ -173,7 +173,7 @@ func TestCheckEndsWhereAPeerTakesConnectionsAndSaysNothing(t *testing.T) {
 	_, port, _ := net.SplitHostPort(mute)
 	cfg, err := config.Load(config.Input{Environ: stage.Environ("postgres.dsn=host=localhost port="+port+
 		" user=u password=p dbname=d sslrootcert="+authority.File, "kafka.brokers="+mute, "kafka.tls.enabled=true",
-		"kafka.sasl.mechanism=OAUTHBEARER", "kafka.sasl.client_id=c", "kafka.sasl.client_secret=s",
+		"kafka.sasl.mechanism=OAUTHBEARER", "kafka.sasl.username=c", "kafka.sasl.password=s",
 		"kafka.sasl.token_url=https://"+mute, "registry.url=https://"+mute, "store.base_url=https://"+mute+"/v1",
 		"http.listen=127.0.0.1:0")})
 	if err != nil {
