@@ -49,7 +49,7 @@ func (t target) id(record *kgo.Record) (int64, error) {
 
 // oldestKeys returns the oldest record in each partition of topic whose key is ours, under any schema id.
 func oldestKeys(ctx context.Context, c *Cluster, topic string) ([]*kgo.Record, error) {
-	spans, err := c.toStableOffset(ctx, topic)
+	spans, err := c.spans(ctx, topic, c.admin.ListStartOffsets, c.admin.ListCommittedOffsets)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (r *rowReader) value(ctx context.Context, value []byte) (decoded schemas.Va
 func ReadTopic(ctx context.Context, c *Cluster, r *schemas.Resource, from []int64, wanted func(int64) bool,
 	fold func(watermark.Published) error) (ends []int64, err error) {
 	topic := c.Topic(r.Name)
-	spans, err := c.toHighWatermark(ctx, topic)
+	spans, err := c.spans(ctx, topic, c.admin.ListStartOffsets, c.admin.ListEndOffsets)
 	if err != nil {
 		return nil, err
 	}

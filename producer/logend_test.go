@@ -534,8 +534,7 @@ func TestATopicOfDeadLettersThatWasMadeAnewIsNoticed(t *testing.T) {
 			}
 			s.commit(again, tx)
 			s.remake(c, "store.dead_letters")
-			// Letters in all partitions would make the new log as long as the old one was: their offsets tell, or
-			// the topic's id.
+			// These letters would make the new log as long as the old one was: their offsets tell, or the topic's id.
 			others := next(again)
 			for id := range 50 {
 				others.DeadLetters = append(others.DeadLetters, watermark.DeadLetter{

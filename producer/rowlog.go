@@ -30,7 +30,7 @@ type RowLog struct {
 
 // NewRowLog returns a RowLog that has read nothing yet.
 func NewRowLog(c *Cluster, r *schemas.Resource, id int64) *RowLog {
-	return &RowLog{log: follower{c: c, topic: c.Topic(r.Name)}, resource: r, id: id}
+	return &RowLog{log: follower{c: c, topic: c.Topic(r.Name), all: true}, resource: r, id: id}
 }
 
 // Look reads the records that were committed since the look before, and waits for open transactions. The

@@ -29,7 +29,7 @@ const followPause = 500 * time.Millisecond
 // within a partition, but the Last ones come in the order of their times. An error is the last pair.
 func Tail(ctx context.Context, c *Cluster, r *schemas.Resource, which TailRange) iter.Seq2[RowRecord, error] {
 	return func(yield func(RowRecord, error) bool) {
-		log := follower{c: c, topic: c.Topic(r.Name)}
+		log := follower{c: c, topic: c.Topic(r.Name), all: true}
 		rows := newRowReader(c, target{resource: r}, 1)
 		for first := true; first || which.Follow; first = false {
 			if !first && wait.For(ctx, followPause) != nil {

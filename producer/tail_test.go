@@ -110,7 +110,7 @@ func TestReadWatermarksGivesTheNewestOfEachResource(t *testing.T) {
 		}
 	}
 	for {
-		marks, err := producer.ReadWatermarks(s.ctx(), c)
+		marks, _, err := producer.ReadWatermarks(s.ctx(), c)
 		if err != nil || len(marks) > 2 {
 			t.Fatalf("watermarks %+v, %v", marks, err)
 		}

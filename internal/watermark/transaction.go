@@ -1,6 +1,10 @@
 package watermark
 
-import "github.com/storestream/storestream/schemas"
+import (
+	"time"
+
+	"github.com/storestream/storestream/schemas"
+)
 
 // Transaction is what one Kafka transaction writes: a read_committed consumer sees all of it, or nothing.
 type Transaction struct {
@@ -33,6 +37,10 @@ type DeadLetter struct {
 	Row []byte
 	// The record's headers. Field may be empty; Err never holds a value of the row.
 	Source, Field, Err string
+	// The place and the Kafka time of a letter that was read.
+	Partition int32
+	Offset    int64
+	Time      time.Time
 }
 
 // Stray is the newest record with a row's key in a partition to which that key does not belong. Another

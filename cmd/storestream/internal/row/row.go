@@ -67,7 +67,7 @@ func Look(ctx context.Context, c Config) (*Report, error) {
 	if err := l.readLetter(ctx); err != nil {
 		return nil, err
 	}
-	marks, _ := producer.ReadWatermarks(ctx, c.Cluster) // without them the row is still compared
+	marks, _, _ := producer.ReadWatermarks(ctx, c.Cluster) // without them the row is still compared
 	for _, mark := range marks {
 		sources.Dialect().Load(mark.Dialect)
 	}
@@ -92,7 +92,7 @@ type look struct {
 	start    schemas.Instant
 	values   *schemas.ValueReader
 	log      *producer.RowLog
-	letter   *producer.DeadLetterRecord // nil: it has none
+	letter   *watermark.DeadLetter // nil: it has none
 
 	asked   time.Time            // when the service was asked last
 	failed  error                // why it could not be asked
