@@ -101,12 +101,12 @@ func (s *Session) Rebuild(ctx context.Context, fold func(watermark.Published) er
 			return err
 		}
 		p, err := rows.read(ctx, record)
-		if err != nil && !errors.Is(err, errNotOurs) {
+		if err != nil {
 			return err
 		}
-		if err != nil && !p.Unread { // its reader has logged it
+		if p.Err != nil && !p.Unread { // its reader has logged it
 			s.log.Warn("a record that is not ours in the data topic", zap.String("topic", record.Topic),
-				zap.Int32("partition", record.Partition), zap.Int64("offset", record.Offset), zap.Error(err))
+				zap.Int32("partition", record.Partition), zap.Int64("offset", record.Offset), zap.Error(p.Err))
 			// To forget a row whose value is not ours is safe: it is published again when it is next read.
 			p.Tombstone = true
 		}
