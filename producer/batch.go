@@ -79,7 +79,7 @@ func (s *Session) fill(tx watermark.Transaction, mark *watermark.Watermark) *bat
 	for _, letter := range tx.DeadLetters {
 		record := deadLetterRecord(s.letters.name, t.limits[s.letters.name], t.resource.Name, letter)
 		record.Timestamp = recordTime(mark.Written)
-		record.Partition = int32(byKey.Partition(&record, s.letters.partitions))
+		record.Partition = statePartition
 		b.records = append(b.records, record)
 	}
 	return b

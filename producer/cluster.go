@@ -40,7 +40,8 @@ func Open(cfg Config) (c *Cluster, err error) {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
 	c.options = append(c.options, kgo.Dialer(c.dial))
-	if c.cl, err = c.client(kgo.RecordDeliveryTimeout(30 * time.Second)); err != nil {
+	if c.cl, err = c.client(kgo.RecordDeliveryTimeout(30*time.Second),
+		kgo.RecordPartitioner(kgo.ManualPartitioner())); err != nil {
 		return nil, err
 	}
 	c.admin = kadm.NewClient(c.cl)

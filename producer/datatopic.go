@@ -49,7 +49,7 @@ func (t target) id(record *kgo.Record) (int64, error) {
 
 // oldestKeys returns the oldest record in each partition of topic whose key is ours, under any schema id.
 func oldestKeys(ctx context.Context, c *Cluster, topic string) ([]*kgo.Record, error) {
-	spans, err := c.toStableOffset(ctx, topic)
+	spans, err := c.spans(ctx, topic, c.admin.ListStartOffsets, c.admin.ListCommittedOffsets)
 	if err != nil {
 		return nil, err
 	}
@@ -82,30 +82,32 @@ func newRowReader(c *Cluster, t target, partitions int) *rowReader {
 		byID: make(map[int]*schemas.ValueReader)}
 }
 
-// read decodes a record as far as it is ours. The error is errNotOurs for its key (p.Foreign), its
-// partition (p.Stray) or its value; or a *RefusedError for its key; or that of the registry, which may
-// pass.
+// read decodes a record as far as it is ours. Its Err is errNotOurs for its key (p.Foreign), its partition
+// (p.Stray) or its value. The error is a *RefusedError for its key, or that of the registry, which may pass.
 func (r *rowReader) read(ctx context.Context, record *kgo.Record) (p watermark.Published, err error) {
 	p = watermark.Published{Tombstone: record.Value == nil, Time: schemas.InstantOf(record.Timestamp),
-		Partition: record.Partition}
-	if record.Context == unread {
-		p.Foreign, p.Unread = true, true
-		return p, errUnread
-	}
-	if p.ID, err = r.target.id(record); err != nil {
+		Partition: record.Partition, Offset: record.Offset, UpdatedAt: schemas.MinInstant,
+		CreatedAt: schemas.MinInstant}
+	switch {
+	case record.Context == unread:
+		p.Foreign, p.Unread, err = true, true, errUnread
+	default:
+		p.ID, err = r.target.id(record)
 		p.Foreign = errors.Is(err, errNotOurs)
-		return p, err
 	}
-	if r.home(record) != record.Partition {
-		p.Stray = true
-		return p, fmt.Errorf("%w: its key does not belong in this partition", errNotOurs)
+	if err == nil && r.home(record) != record.Partition {
+		p.Stray, err = true, fmt.Errorf("%w: its key does not belong in this partition", errNotOurs)
 	}
-	if p.Tombstone {
-		return p, nil
+	if err == nil && !p.Tombstone {
+		if p.Value, err = r.value(ctx, record.Value); err == nil {
+			p.UpdatedAt, p.CreatedAt, p.Hash = p.Value.UpdatedAt, p.Value.CreatedAt, p.Value.Hash
+		}
 	}
-	value, err := r.value(ctx, record.Value)
-	if err == nil {
-		p.UpdatedAt, p.CreatedAt, p.Hash = value.UpdatedAt, value.CreatedAt, value.Hash
+	if errors.Is(err, errNotOurs) {
+		p.Err, err = err, nil
+	}
+	if err != nil {
+		err = fmt.Errorf("reading topic %s: %w", record.Topic, err)
 	}
 	return p, err
 }
@@ -146,11 +148,14 @@ func (r *rowReader) value(ctx context.Context, value []byte) (decoded schemas.Va
 func ReadTopic(ctx context.Context, c *Cluster, r *schemas.Resource, from []int64, wanted func(int64) bool,
 	fold func(watermark.Published) error) (ends []int64, err error) {
 	topic := c.Topic(r.Name)
-	spans, err := c.toHighWatermark(ctx, topic)
+	spans, err := c.spans(ctx, topic, c.admin.ListStartOffsets, c.admin.ListEndOffsets)
 	if err != nil {
 		return nil, err
 	}
 	ends = goOn(spans, from)
+	if lost := shortened(from, ends); lost != "" {
+		return nil, fmt.Errorf("topic %s was created anew or lost records while it was read: %s", topic, lost)
+	}
 	rows := newRowReader(c, target{resource: r}, len(spans))
 	for record, err := range c.fold(ctx, topic, spans) {
 		if err != nil {
@@ -160,12 +165,8 @@ func ReadTopic(ctx context.Context, c *Cluster, r *schemas.Resource, from []int6
 			continue
 		}
 		p, err := rows.read(ctx, record)
-		switch {
-		case err == nil, p.Foreign, p.Stray:
-		case errors.Is(err, errNotOurs):
-			p.UpdatedAt, p.CreatedAt = schemas.MinInstant, schemas.MinInstant
-		default:
-			return nil, fmt.Errorf("reading topic %s: %w", topic, err)
+		if err != nil {
+			return nil, err
 		}
 		if err := fold(p); err != nil {
 			return nil, fmt.Errorf("reading topic %s: %w", topic, err)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -24,40 +23,26 @@ const (
 	headerHash     = "row_hash"
 )
 
-// readLetters returns the newest dead letter of each key that is wanted, up to most keys, tombstones among
-// them. It reads the whole topic, which is small, and waits for open transactions.
-func readLetters[T any](ctx context.Context, c *Cluster, most int, keep func(*kgo.Record) T,
-	wanted func(*kgo.Record) bool) (newest[T], error) {
-	spans, err := c.toHighWatermark(ctx, c.DeadLetters())
-	found := newNewest(len(spans), most, keep)
-	if err != nil {
-		return found, err
-	}
-	for r, err := range c.fold(ctx, c.DeadLetters(), spans) {
-		if err != nil {
-			return found, err
-		}
-		if wanted(r) {
-			found.add(r)
-		}
-	}
-	return found, nil
-}
-
-// ReadDeadLetters returns the dead letters of a resource: key to watermark.DeadLetterHash of the row. If
-// there are more letters than an owner keeps, the error is a *RefusedError.
+// ReadDeadLetters returns the dead letters of a resource: key to watermark.DeadLetterHash of the row. It reads
+// the whole topic, which is small, and waits for open transactions. If there are more letters than an owner
+// keeps, the error is a *RefusedError.
 func ReadDeadLetters(ctx context.Context, c *Cluster, resource string) (map[string]uint64, error) {
 	const most = watermark.MaxDeadLetters
-	found, err := readLetters(ctx, c, 2*most, hashOfDeadLetter,
-		func(r *kgo.Record) bool { return strings.HasPrefix(string(r.Key), resource+"/") })
+	spans, err := c.state(ctx, c.DeadLetters(), c.admin.ListEndOffsets)
 	if err != nil {
 		return nil, err
 	}
-	hashes := make(map[string]uint64)
-	for key, record := range found.all() {
-		hashes[key] = record.kept
+	hashes, over := make(map[string]uint64), 0
+	for record, err := range c.fold(ctx, c.DeadLetters(), spans) {
+		if err != nil {
+			return nil, err
+		}
+		if strings.HasPrefix(string(record.Key), resource+"/") &&
+			!foldNewest(hashes, 2*most, record, hashOfDeadLetter) {
+			over++
+		}
 	}
-	if n := len(hashes) + found.over; n > most || found.over > 0 {
+	if n := len(hashes) + over; n > most || over > 0 {
 		return nil, &RefusedError{Topic: c.DeadLetters(), Setting: "the number of letters of " + resource,
 			Found: strconv.Itoa(n), Expected: fmt.Sprintf("at most %d", most),
 			Do: "correct what makes so many rows unfit to be published, or find the other program that wrote them; " +
@@ -66,31 +51,36 @@ func ReadDeadLetters(ctx context.Context, c *Cluster, resource string) (map[stri
 	return hashes, nil
 }
 
-// DeadLetterRecord is the dead letter of a row, as the topic holds it.
-type DeadLetterRecord struct {
-	Partition int32
-	Offset    int64
-	Time      time.Time // the Kafka time
-	watermark.DeadLetter
-}
-
-// ReadDeadLetter returns the dead letter of row id of a resource, or nil.
-func ReadDeadLetter(ctx context.Context, c *Cluster, resource string, id int64) (*DeadLetterRecord, error) {
-	wanted := watermark.DeadLetterKey(resource, schemas.Reject{ID: id, HasID: true})
-	found, err := readLetters(ctx, c, 1, deadLetterOf, func(r *kgo.Record) bool {
-		// The key of a row without a usable id is a hash, and may look like an id.
-		_, ofRow := watermark.DeadLetterRow(wanted, hashOfDeadLetter(r))
-		return string(r.Key) == wanted && (ofRow || r.Value == nil)
-	})
-	for _, record := range found.all() {
-		return &DeadLetterRecord{record.partition, record.offset, record.time, record.kept}, err
+// ReadDeadLetter returns the dead letter of row id of a resource, or nil. It waits for open transactions.
+func ReadDeadLetter(ctx context.Context, c *Cluster, resource string, id int64) (*watermark.DeadLetter, error) {
+	spans, err := c.state(ctx, c.DeadLetters(), c.admin.ListEndOffsets)
+	if err != nil {
+		return nil, err
 	}
-	return nil, err
+	var newest *watermark.DeadLetter
+	wanted := watermark.DeadLetterKey(resource, schemas.Reject{ID: id, HasID: true})
+	for record, err := range c.fold(ctx, c.DeadLetters(), spans) {
+		if err != nil {
+			return nil, err
+		}
+		if string(record.Key) != wanted {
+			continue
+		}
+		if record.Value == nil {
+			newest = nil
+		} else if _, ofRow := watermark.DeadLetterRow(wanted, hashOfDeadLetter(record)); ofRow {
+			// Otherwise the key is the hash of a row without a usable id, and looks like an id.
+			newest = deadLetterOf(record)
+			newest.Row = bytes.Clone(newest.Row) // out of the batch
+		}
+	}
+	return newest, nil
 }
 
-// deadLetterOf is the dead letter that r holds.
-func deadLetterOf(r *kgo.Record) watermark.DeadLetter {
-	letter := watermark.DeadLetter{Key: string(r.Key), Row: bytes.Clone(r.Value)}
+// deadLetterOf is the dead letter that r holds. Its Row is that of r.
+func deadLetterOf(r *kgo.Record) *watermark.DeadLetter {
+	letter := &watermark.DeadLetter{Key: string(r.Key), Row: r.Value, Partition: r.Partition, Offset: r.Offset,
+		Time: r.Timestamp}
 	for _, h := range r.Headers {
 		switch h.Key {
 		case headerSource:

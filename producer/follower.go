@@ -13,6 +13,7 @@ import (
 type follower struct {
 	c     *Cluster
 	topic string
+	all   bool // all partitions, else the state partition alone
 
 	id   string  // of the topic that was read
 	next []int64 // the offsets at which the next look begins, by partition
@@ -37,7 +38,9 @@ func (f *follower) open(ctx context.Context, end lister) (spans []span, anew boo
 	if err != nil {
 		return nil, false, err
 	}
-	spans = spansOf(starts, ends)
+	if spans = spansOf(starts, ends); !f.all {
+		spans = spans[statePartition : statePartition+1]
+	}
 	if anew = another || len(spans) != len(f.next) || shortened(f.next, ends) != ""; anew {
 		f.id, f.next = "", nil
 	}

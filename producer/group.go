@@ -131,10 +131,9 @@ func (g *Group) ready(ctx context.Context) error {
 func (g *Group) join() (*kgo.Client, error) {
 	type byTopic = map[string][]int32
 	cl, err := g.c.client(
-		kgo.ClientID("storestream-"+g.c.cfg.Instance),
+		kgo.ClientID(memberID(g.c.cfg.Instance, g.resources)),
 		kgo.ConsumerGroup(g.c.cfg.Group),
 		kgo.ConsumeTopics(g.c.Watermarks()),
-		kgo.Balancers(newBalancer(g.c.cfg.Instance, g.resources)),
 		// The group is for assignment alone. A static member would wait for its own ghost under a new id, and fence
 		// its twin under an equal one.
 		kgo.DisableAutoCommit(),

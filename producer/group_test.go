@@ -126,10 +126,10 @@ func TestAGroupThatIsSharingItsResourcesOutIsNotCalledEmpty(t *testing.T) {
 	a, b := s.cluster("a", nil), s.cluster("b", nil)
 	l.run(a, "a")
 	l.await("a alone", l.everythingOwned("a"))
-	eventually := func(what string, is func([]producer.Owner, error) bool) {
+	eventually := func(what string, is func([]producer.Member, error) bool) {
 		t.Helper()
 		for ctx := s.ctx(); ; {
-			owners, err := producer.Owners(ctx, b)
+			owners, err := producer.Members(ctx, b)
 			if is(owners, err) {
 				return
 			}
@@ -141,14 +141,14 @@ func TestAGroupThatIsSharingItsResourcesOutIsNotCalledEmpty(t *testing.T) {
 			}
 		}
 	}
-	eventually("a has all", func(owners []producer.Owner, _ error) bool {
+	eventually("a has all", func(owners []producer.Member, _ error) bool {
 		return len(owners) == 1 && len(owners[0].Owned) == len(all)
 	})
 	l.run(b, "b")
-	eventually("b comes", func(_ []producer.Owner, err error) bool {
+	eventually("b comes", func(_ []producer.Member, err error) bool {
 		return errors.Is(err, producer.ErrSharing)
 	})
-	eventually("both have some", func(owners []producer.Owner, _ error) bool {
+	eventually("both have some", func(owners []producer.Member, _ error) bool {
 		return len(owners) == 2 && len(owners[0].Owned) > 0 && len(owners[1].Owned) > 0
 	})
 }
@@ -165,7 +165,7 @@ func TestInstancesShareTheResourcesAndHandThemOn(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	owners, err := producer.Owners(s.ctx(), b)
+	owners, err := producer.Members(s.ctx(), b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +388,7 @@ func (s *stage) assigned(n int) map[int32]string {
 			}
 			for _, topic := range c.Topics {
 				for _, p := range topic.Partitions {
-					has[p] = strings.TrimPrefix(m.ClientID, "storestream-")
+					has[p], _, _ = strings.Cut(strings.TrimPrefix(m.ClientID, "storestream-"), "/")
 				}
 			}
 		}

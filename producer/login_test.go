@@ -61,7 +61,7 @@ func (s *stage) everything(ctx context.Context, c *producer.Cluster) error {
 
 // reads is what the commands that change nothing do with Kafka. It ends with the first that fails.
 func reads(ctx context.Context, c *producer.Cluster) error {
-	if _, err := producer.ReadWatermarks(ctx, c); err != nil {
+	if _, _, err := producer.ReadWatermarks(ctx, c); err != nil {
 		return fmt.Errorf("reading watermarks: %w", err)
 	}
 	if _, err := producer.ReadDeadLetters(ctx, c, "orders"); err != nil {
@@ -77,7 +77,7 @@ func reads(ctx context.Context, c *producer.Cluster) error {
 	if err := c.Requests().CatchUp(ctx); err != nil {
 		return fmt.Errorf("reading requests: %w", err)
 	}
-	if _, err := producer.Owners(ctx, c); err != nil {
+	if _, err := producer.Members(ctx, c); err != nil {
 		return fmt.Errorf("who owns what: %w", err)
 	}
 	return nil

@@ -155,19 +155,9 @@ func (c *Cluster) endsAgain(ctx context.Context, topic string, end lister,
 	return ends, err
 }
 
-// toHighWatermark is every partition of topic from its start to its high watermark now. Records between the
-// last stable offset and the high watermark may be about to be committed: fold waits for them.
-func (c *Cluster) toHighWatermark(ctx context.Context, topic string) ([]span, error) {
-	return c.spans(ctx, topic, c.admin.ListStartOffsets, c.admin.ListEndOffsets)
-}
-
-// toStableOffset is every partition of topic from its start to its last stable offset now. Before it every
-// transaction has ended, so fold does not wait.
-func (c *Cluster) toStableOffset(ctx context.Context, topic string) ([]span, error) {
-	return c.spans(ctx, topic, c.admin.ListStartOffsets, c.admin.ListCommittedOffsets)
-}
-
-// spans are the offsets of every partition of topic between two that are listed now.
+// spans are the offsets of every partition of topic between two that are listed now. Before the last stable
+// offset (ListCommittedOffsets) every transaction has ended, so fold does not wait. Records between it and the
+// high watermark (ListEndOffsets) may be about to be committed: fold waits for them.
 func (c *Cluster) spans(ctx context.Context, topic string, from, to lister) ([]span, error) {
 	ends, err := c.offsets(ctx, topic, to)
 	if err != nil {

@@ -52,13 +52,22 @@ func setUp(t *testing.T, broker *servers.Broker, brokers []string) *stage {
 	if s.set, err = schemas.Load(""); err != nil {
 		t.Fatal(err)
 	}
-	s.cl, err = kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.MetadataMinAge(10*time.Millisecond))
+	s.cl, err = kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.MetadataMinAge(10*time.Millisecond),
+		kgo.RecordPartitioner(kgo.BasicConsistentPartitioner(asOwnersDo)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.cl.Close)
 	s.admin = kadm.NewClient(s.cl)
 	return s
+}
+
+// asOwnersDo writes rows to their keys' partitions, and all else to the state partition.
+func asOwnersDo(topic string) func(*kgo.Record, int) int {
+	if topic != "store.orders" {
+		return func(*kgo.Record, int) int { return 0 }
+	}
+	return func(r *kgo.Record, n int) int { return int(producer.PartitionOf(string(r.Key), n)) }
 }
 
 // cluster opens another instance on the stage. change may be nil.

@@ -89,7 +89,7 @@ func (f *Rehearsal) look(ctx context.Context, c *Cluster, spec topicSpec, data b
 	if err != nil {
 		return err
 	}
-	if refusal := spec.refuse(settings, len(found.Partitions)); refusal != nil {
+	if refusal := spec.refuse(settings); refusal != nil {
 		return refusal
 	}
 	replicas := math.MaxInt

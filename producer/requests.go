@@ -69,7 +69,8 @@ func (q *Requests) Ask(ctx context.Context, request watermark.Request) (watermar
 	if _, err := watermark.DecodeRequest(request.Resource, 0, value); err != nil {
 		return request, err // an owner would skip it
 	}
-	record := &kgo.Record{Topic: q.c.requestsTopic(), Key: []byte(request.Resource), Value: value}
+	record := &kgo.Record{Topic: q.c.requestsTopic(), Partition: statePartition, Key: []byte(request.Resource),
+		Value: value}
 	if err := q.c.cl.ProduceSync(ctx, record).FirstErr(); err != nil {
 		return request, fmt.Errorf("writing a request to topic %s: %w", record.Topic, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/zap"
@@ -23,6 +24,10 @@ func sweepOf(resource string) watermark.Request {
 
 func TestRequestsAreReadInOrderByEveryInstance(t *testing.T) {
 	s := plainStage(t)
+	spread := map[string]*string{"cleanup.policy": kadm.StringPtr("delete")} // another program made it
+	if _, err := s.admin.CreateTopic(s.ctx(), 3, 1, spread, "store.requests"); err != nil {
+		t.Fatal(err)
+	}
 	cli, running := s.cluster("cli", nil), s.cluster("a", nil)
 	to := instant(t, "2026-01-01T00:00:00Z")
 	reset := watermark.Request{Resource: "orders", Kind: watermark.Reset, To: &to, By: "me@here"}

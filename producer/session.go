@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -87,7 +86,7 @@ func (s *Session) Rebuild(ctx context.Context, fold func(watermark.Published) er
 	if err != nil {
 		return err
 	}
-	spans, err := s.c.toHighWatermark(ctx, topic.name)
+	spans, err := s.c.spans(ctx, topic.name, s.c.admin.ListStartOffsets, s.c.admin.ListEndOffsets)
 	if err != nil {
 		return err
 	}
@@ -102,12 +101,12 @@ func (s *Session) Rebuild(ctx context.Context, fold func(watermark.Published) er
 			return err
 		}
 		p, err := rows.read(ctx, record)
-		if err != nil && !errors.Is(err, errNotOurs) {
+		if err != nil {
 			return err
 		}
-		if err != nil && !p.Unread { // its reader has logged it
+		if p.Err != nil && !p.Unread { // its reader has logged it
 			s.log.Warn("a record that is not ours in the data topic", zap.String("topic", record.Topic),
-				zap.Int32("partition", record.Partition), zap.Int64("offset", record.Offset), zap.Error(err))
+				zap.Int32("partition", record.Partition), zap.Int64("offset", record.Offset), zap.Error(p.Err))
 			// To forget a row whose value is not ours is safe: it is published again when it is next read.
 			p.Tombstone = true
 		}
@@ -314,10 +313,8 @@ func (s *Session) write(ctx context.Context, b *batch, mark *watermark.Watermark
 	if err != nil {
 		return fmt.Errorf("encoding the watermark: %w", err)
 	}
-	topic, of := s.c.Watermarks(), s.marks.partitions
-	return b.send(ctx, s.cl, []kgo.Record{{Topic: topic, Key: []byte(mark.Resource), Value: value,
-		Headers:   []kgo.RecordHeader{{Key: headerPartitions, Value: strconv.AppendInt(nil, int64(of), 10)}},
-		Partition: partitionOf(mark.Resource, of), Timestamp: recordTime(mark.Written)}})
+	return b.send(ctx, s.cl, []kgo.Record{{Topic: s.c.Watermarks(), Key: []byte(mark.Resource), Value: value,
+		Partition: statePartition, Timestamp: recordTime(mark.Written)}})
 }
 
 // awaitPartitions waits until EndTransaction will see the records that the client has written to topic.

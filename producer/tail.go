@@ -9,31 +9,23 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/storestream/storestream/internal/wait"
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
-
-// TailRange says which records Tail yields.
-type TailRange struct {
-	// Beginning selects all records that the topic holds now. Otherwise Tail begins with the Last records by
-	// their times.
-	Beginning bool
-	Last      int
-	// Follow goes on with the records that are written after those.
-	Follow bool
-}
 
 // followPause is the pause between two looks at a topic that is followed.
 const followPause = 500 * time.Millisecond
 
-// Tail yields committed records of r's topic until there are no more, or ctx ends. They come in offset order
-// within a partition, but the Last ones come in the order of their times. An error is the last pair.
-func Tail(ctx context.Context, c *Cluster, r *schemas.Resource, which TailRange) iter.Seq2[RowRecord, error] {
-	return func(yield func(RowRecord, error) bool) {
-		log := follower{c: c, topic: c.Topic(r.Name)}
-		rows := newRowReader(c, target{resource: r}, 1)
-		for first := true; first || which.Follow; first = false {
+// Tail yields committed records of r's topic: the last ones by their times, or all that it holds if last is
+// negative. With follow, it goes on with those that are written then, until ctx ends. They come in offset order
+// within a partition, but the last ones come in the order of their times. An error is the last pair.
+func Tail(ctx context.Context, c *Cluster, r *schemas.Resource, last int, follow bool) iter.Seq2[
+	watermark.Published, error] {
+	return func(yield func(watermark.Published, error) bool) {
+		log := follower{c: c, topic: c.Topic(r.Name), all: true}
+		for first := true; first || follow; first = false {
 			if !first && wait.For(ctx, followPause) != nil {
-				yield(RowRecord{}, context.Cause(ctx))
+				yield(watermark.Published{}, context.Cause(ctx))
 				return
 			}
 			spans, _, err := log.open(ctx, c.admin.ListCommittedOffsets)
@@ -41,19 +33,19 @@ func Tail(ctx context.Context, c *Cluster, r *schemas.Resource, which TailRange)
 				continue
 			}
 			if err != nil {
-				yield(RowRecord{}, err)
+				yield(watermark.Published{}, err)
 				return
 			}
-			records := log.fold(ctx, spans)
-			if first && !which.Beginning {
-				records = log.last(ctx, spans, which.Last)
+			rows, records := newRowReader(c, target{resource: r}, len(spans)), log.fold(ctx, spans)
+			if first && last >= 0 {
+				records = log.last(ctx, spans, last)
 			}
 			for record, err := range records {
-				var row RowRecord
+				var p watermark.Published
 				if err == nil {
-					row, err = rows.rowRecord(ctx, record)
+					p, err = rows.read(ctx, record)
 				}
-				if !yield(row, err) || err != nil {
+				if !yield(p, err) || err != nil {
 					return
 				}
 			}

@@ -11,8 +11,6 @@ import (
 	"github.com/storestream/storestream/producer"
 )
 
-var fromBeginning = producer.TailRange{Beginning: true, Follow: true}
-
 func TestTailGivesWhatWasCommittedThenWhatComes(t *testing.T) {
 	s := plainStage(t)
 	c := s.cluster("a", nil)
@@ -22,7 +20,7 @@ func TestTailGivesWhatWasCommittedThenWhatComes(t *testing.T) {
 	s.commit(session, tx)
 
 	var got []string
-	for r, err := range producer.Tail(s.ctx(), c, s.orders(), fromBeginning) {
+	for r, err := range producer.Tail(s.ctx(), c, s.orders(), -1, true) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +48,7 @@ func TestTailGivesWhatWasCommittedThenWhatComes(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	for _, err := range producer.Tail(ctx, c, s.orders(), producer.TailRange{Follow: true}) {
+	for _, err := range producer.Tail(ctx, c, s.orders(), 0, true) {
 		if err == nil {
 			t.Error("tail outlived its context")
 		}
@@ -59,7 +57,7 @@ func TestTailGivesWhatWasCommittedThenWhatComes(t *testing.T) {
 
 // tailTo follows orders from the beginning to the row id.
 func (s *stage) tailTo(c *producer.Cluster, id int64) error {
-	for r, err := range producer.Tail(s.ctx(), c, s.orders(), fromBeginning) {
+	for r, err := range producer.Tail(s.ctx(), c, s.orders(), -1, true) {
 		if err != nil || r.ID == id {
 			return err
 		}
@@ -82,7 +80,7 @@ func TestTailGivesTheLastRecordsOfAllPartitionsByTheirTimesAndEnds(t *testing.T)
 	}
 	for _, test := range []struct{ last, first, records int }{{5, 35, 5}, {1, 39, 1}, {100, 0, 40}} {
 		var ids []int64
-		for r, err := range producer.Tail(s.ctx(), c, s.orders(), producer.TailRange{Last: test.last}) {
+		for r, err := range producer.Tail(s.ctx(), c, s.orders(), test.last, false) {
 			if err = errors.Join(err, r.Err); err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +108,7 @@ func TestReadWatermarksGivesTheNewestOfEachResource(t *testing.T) {
 		}
 	}
 	for {
-		marks, err := producer.ReadWatermarks(s.ctx(), c)
+		marks, _, err := producer.ReadWatermarks(s.ctx(), c)
 		if err != nil || len(marks) > 2 {
 			t.Fatalf("watermarks %+v, %v", marks, err)
 		}

@@ -105,7 +105,7 @@ func (s *Session) lookAtKeys(ctx context.Context, ensure func(ctx context.Contex
 // lookAtMark reads the last watermark, and returns an error if another deployment has written it lately. It
 // does not wait for open transactions: a living neighbour has written within the last seconds anyway.
 func (s *Session) lookAtMark(ctx context.Context) (*watermark.Watermark, error) {
-	mark, err := lastWatermark(ctx, s.c, s.target.resource.Name, s.c.toStableOffset)
+	mark, err := lastWatermark(ctx, s.c, s.target.resource.Name, s.c.admin.ListCommittedOffsets)
 	if err != nil {
 		return nil, err
 	}
@@ -274,10 +274,9 @@ func abortIn(ctx context.Context, c *Cluster, id string, partitions kadm.TopicsS
 }
 
 // readState reads the predecessor's committed state. Only after fencing is the end of the watermark topic
-// worth noting. It reads all partitions: if partitions were added, the resource's key belongs to another
-// one than before.
+// worth noting.
 func (s *Session) readState(ctx context.Context, holdsRows bool) error {
-	found, err := lastWatermark(ctx, s.c, s.target.resource.Name, s.c.toHighWatermark)
+	found, err := lastWatermark(ctx, s.c, s.target.resource.Name, s.c.admin.ListEndOffsets)
 	if err != nil {
 		return err
 	}

@@ -107,7 +107,7 @@ func topicSpecs(c *Cluster, resources []string) []topicSpec {
 
 	specs := []topicSpec{newSpec(c, c.Watermarks(), state, marks), newSpec(c, c.DeadLetters(), state, erasing),
 		newSpec(c, c.requestsTopic(), map[string]string{"retention.ms": millis(week)})}
-	specs[2].partitions = 1 // a request's id is its offset
+	specs[2].partitions = 1 // the state partition, which is not balanced among instances
 	specs[2].settings["cleanup.policy"] = "delete"
 	for _, resource := range resources {
 		specs = append(specs, newSpec(c, c.Topic(resource), data, erasing))
@@ -121,35 +121,24 @@ func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(),
 // program made a topic, it leaves the topic as it is, and reads its settings. For each topic that would
 // lose data the error holds a *RefusedError for the first such setting.
 func EnsureTopics(ctx context.Context, c *Cluster, resources ...string) error {
-	specs := topicSpecs(c, resources)
-	partitions := make([]int, len(specs))
-	var made []string
-	for i, spec := range specs {
-		found, err := c.describe(ctx, spec.name)
-		partitions[i] = len(found.Partitions)
+	var refused []error
+	for _, spec := range topicSpecs(c, resources) {
+		_, err := c.describe(ctx, spec.name)
 		if errors.Is(err, kerr.UnknownTopicOrPartition) {
 			if err = spec.create(ctx, c.admin.CreateTopics); err == nil {
 				c.log.Info("created topic", zap.String("topic", spec.name), zap.Int32("partitions", spec.partitions),
 					zap.Any("settings", spec.settings))
-				made, partitions[i] = append(made, spec.name), int(spec.partitions)
+				err = c.awaitLeaders(ctx, spec.name)
 			}
 		}
 		if err != nil {
 			return err
 		}
-	}
-	for _, topic := range made {
-		if err := c.awaitLeaders(ctx, topic); err != nil {
-			return err
-		}
-	}
-	var refused []error
-	for i, spec := range specs {
 		settings, err := c.settings(ctx, spec.name)
 		if err != nil {
 			return err
 		}
-		if refusal := spec.refuse(settings, partitions[i]); refusal != nil {
+		if refusal := spec.refuse(settings); refusal != nil {
 			refused = append(refused, refusal)
 		}
 	}
@@ -205,7 +194,7 @@ func (s topicSpec) createCommand() string {
 
 // refuse returns the reason why a topic would lose or spoil data, or nil. Settings that only cost disk or
 // time are left to the person who made the topic.
-func (s topicSpec) refuse(found map[string]string, partitions int) *RefusedError {
+func (s topicSpec) refuse(found map[string]string) *RefusedError {
 	for _, key := range []string{"cleanup.policy", "message.timestamp.type"} {
 		// compact,delete loses rows that did not change for the retention time. LogAppendTime loses the record
 		// times by which a takeover finds the rows that were published lately.
@@ -227,12 +216,6 @@ func (s topicSpec) refuse(found map[string]string, partitions int) *RefusedError
 	have := found["retention.ms"]
 	if ms, err := strconv.ParseInt(have, 10, 64); err == nil && ms >= 0 && ms < week.Milliseconds() {
 		return s.refusal("retention.ms", have, want+" or more", "retention.ms="+want)
-	}
-	if partitions != 1 {
-		return &RefusedError{Topic: s.name, Setting: "the number of partitions", Found: strconv.Itoa(partitions),
-			Expected: "1 (a request's id is its offset)", Do: "wait until `storestream watermark list` shows no " +
-				"pending request, then delete the topic, and storestream creates it again: " +
-				s.c.Tool("kafka-topics.sh", "--delete", "--topic", s.name)}
 	}
 	return nil
 }

@@ -77,7 +77,6 @@ func TestTopicsWithRowsForgetWhatWasDeletedInTime(t *testing.T) {
 }
 
 func TestATopicThatWouldLoseDataIsRefusedAndLeftAsItIs(t *testing.T) {
-	const onePartition = "1 (a request's id is its offset)"
 	for name, test := range map[string]struct {
 		topic, setting, value, expected string
 		partitions                      int32
@@ -86,7 +85,6 @@ func TestATopicThatWouldLoseDataIsRefusedAndLeftAsItIs(t *testing.T) {
 		"compacted, but deleted": {"store.orders", "cleanup.policy", "compact,delete", "compact", 3},
 		"times of the broker":    {"store.orders", "message.timestamp.type", "LogAppendTime", "CreateTime", 3},
 		"watermarks deleted":     {"store.watermarks", "cleanup.policy", "delete", "compact", 3},
-		"requests spread out":    {"store.requests", "cleanup.policy", "delete", onePartition, 3},
 		"requests kept an hour":  {"store.requests", "retention.ms", "3600000", "604800000 or more", 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,7 +25,7 @@ func TestBrokersOfEveryAgeAreTakenOverWrittenAndReadBack(t *testing.T) {
 			if err := member.Confirm(s.ctx()); err != nil {
 				t.Error(err)
 			}
-			owners, err := producer.Owners(s.ctx(), b)
+			owners, err := producer.Members(s.ctx(), b)
 			if err != nil || len(owners) != 1 || len(owners[0].Owned) != len(all) {
 				t.Errorf("owners %+v, %v", owners, err)
 			}

@@ -58,7 +58,7 @@ func TestAWatchFollowsWatermarksAndGroupsDeadLettersByReason(t *testing.T) {
 	}
 	money := w.DeadLetters()["orders"][0]
 	slices.Sort(money.IDs)
-	if money.Field != "total_amount" || money.Err != "expected a number" || money.Count != 2 ||
+	if money.Field != "total_amount" || money.Error != "expected a number" || money.Rows != 2 ||
 		!slices.Equal(money.IDs, []string{"7", "8"}) || money.Latest.IsZero() {
 		t.Errorf("%+v", money)
 	}
@@ -68,7 +68,7 @@ func TestAWatchFollowsWatermarksAndGroupsDeadLettersByReason(t *testing.T) {
 	tx.Watermark.Rows = 5
 	s.commit(session, tx)
 	s.awaitLook(w, "five rows and one letter less", func() bool {
-		return w.Watermarks()["orders"].Rows == 5 && w.DeadLetters()["orders"][0].Count == 1
+		return w.Watermarks()["orders"].Rows == 5 && w.DeadLetters()["orders"][0].Rows == 1
 	})
 }
 

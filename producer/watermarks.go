@@ -5,110 +5,80 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"math"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
-// UnreadableError is records in the place of watermarks that another program, or another storestream,
-// wrote.
-type UnreadableError struct {
-	ByResource map[string]error // with topic, partition and offset
-}
-
-func (e *UnreadableError) Error() string { return errors.Join(e.Unwrap()...).Error() }
-
-// Unwrap returns the error of each, in the order of the resources' names.
-func (e *UnreadableError) Unwrap() []error {
-	var all []error
-	for _, name := range slices.Sorted(maps.Keys(e.ByResource)) {
-		all = append(all, e.ByResource[name])
-	}
-	return all
-}
-
-// Concerning returns err, of ReadWatermarks, reduced to these resources: an unreadable watermark of another
-// one does not fail them.
-func Concerning(err error, resources ...string) error {
-	all, ok := errors.AsType[*UnreadableError](err)
-	if !ok {
-		return err
-	}
-	theirs := maps.Clone(all.ByResource)
-	maps.DeleteFunc(theirs, func(name string, _ error) bool { return !slices.Contains(resources, name) })
-	if len(theirs) == 0 {
-		return nil
-	}
-	return &UnreadableError{theirs}
-}
-
 // ReadWatermarks returns the newest watermark of each resource that every consumer can see. It waits for no
-// transaction: one that was just committed, or is after another program's open one, may be missing. With an
-// *UnreadableError it returns all the others.
-func ReadWatermarks(ctx context.Context, c *Cluster) (map[string]watermark.Watermark, error) {
-	spans, err := c.toStableOffset(ctx, c.Watermarks())
-	if err != nil {
-		return nil, err
-	}
-	return readWatermarks(ctx, c, spans, func(string) bool { return true })
+// transaction: one that was just committed, or is after another program's open one, may be missing.
+// unreadable has the resources whose watermark cannot be read, and why.
+func ReadWatermarks(ctx context.Context, c *Cluster) (
+	marks map[string]watermark.Watermark, unreadable map[string]error, err error) {
+	return c.readWatermarks(ctx, c.admin.ListCommittedOffsets)
 }
 
-// lastWatermark returns the newest watermark of resource in the extent of the watermark topic, nil if there
-// is none.
-func lastWatermark(ctx context.Context, c *Cluster, resource string,
-	extent func(ctx context.Context, topic string) ([]span, error)) (*watermark.Watermark, error) {
-	spans, err := extent(ctx, c.Watermarks())
-	if err != nil {
-		return nil, err
+// lastWatermark returns the newest watermark of resource up to end, nil if there is none.
+func lastWatermark(ctx context.Context, c *Cluster, resource string, end lister) (*watermark.Watermark, error) {
+	marks, unreadable, err := c.readWatermarks(ctx, end)
+	if mark, ok := marks[resource]; ok {
+		return &mark, err
 	}
-	marks, err := readWatermarks(ctx, c, spans, func(name string) bool { return name == resource })
-	if mark, ok := marks[resource]; ok && err == nil {
-		return &mark, nil
-	}
-	return nil, err
+	return nil, errors.Join(err, unreadable[resource])
 }
 
-func readWatermarks(ctx context.Context, c *Cluster, spans []span, wanted func(resource string) bool) (
-	map[string]watermark.Watermark, error) {
-	found := newNewest(len(spans), maxFollowed, copyValue)
+func (c *Cluster) readWatermarks(ctx context.Context, end lister) (
+	marks map[string]watermark.Watermark, unreadable map[string]error, err error) {
+	spans, err := c.state(ctx, c.Watermarks(), end)
+	if err != nil {
+		return nil, nil, err
+	}
+	newest := make(map[string]*kgo.Record)
 	for record, err := range c.fold(ctx, c.Watermarks(), spans) {
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if wanted(string(record.Key)) {
-			found.add(record)
-		}
+		foldWatermark(newest, record)
 	}
-	marks := make(map[string]watermark.Watermark)
-	wrong := map[string]error{}
-	for name, record := range found.all() {
-		mark, err := watermark.Decode(name, record.kept)
+	marks, unreadable = decodeWatermarks(newest)
+	return marks, unreadable, nil
+}
+
+// foldWatermark folds a record of the watermark topic into the newest of each resource. It leaves out other
+// keys, of which another program may have written any number.
+func foldWatermark(newest map[string]*kgo.Record, record *kgo.Record) {
+	if slices.Contains(schemas.Names(), string(record.Key)) {
+		foldNewest(newest, math.MaxInt, record, func(r *kgo.Record) *kgo.Record {
+			kept := *r
+			kept.Value = bytes.Clone(r.Value) // out of the batch, which would be kept with it
+			return &kept
+		})
+	}
+}
+
+// decodeWatermarks decodes the newest record of each resource. For a watermark of another storestream, the
+// error of the watermark itself has the remedy.
+func decodeWatermarks(newest map[string]*kgo.Record) (marks map[string]watermark.Watermark,
+	unreadable map[string]error) {
+	marks, unreadable = make(map[string]watermark.Watermark), make(map[string]error)
+	for name, record := range newest {
+		mark, err := watermark.Decode(name, record.Value)
 		if err == nil {
 			marks[name] = mark
-		} else {
-			wrong[name] = fmt.Errorf("topic %s, partition %d, offset %d: %w%s",
-				c.Watermarks(), record.partition, record.offset, err, unreadableRemedy(err))
+			continue
 		}
+		remedy := ""
+		if !errors.Is(err, watermark.ErrNewer) && !errors.Is(err, watermark.ErrOlder) {
+			remedy = ": another program wrote it; an owner's next watermark takes its place, and if no instance " +
+				"can take the resource over, take it out as docs/security.md says, \"When somebody wrote to " +
+				"store.watermarks or store.requests\""
+		}
+		unreadable[name] = fmt.Errorf("topic %s, partition %d, offset %d: %w%s", record.Topic, record.Partition,
+			record.Offset, err, remedy)
 	}
-	if len(wrong) > 0 {
-		return marks, &UnreadableError{wrong}
-	}
-	return marks, nil
+	return marks, unreadable
 }
-
-// unreadableRemedy is the remedy for a watermark that cannot be read. For one of another storestream,
-// the error itself has it.
-func unreadableRemedy(err error) string {
-	if errors.Is(err, watermark.ErrNewer) || errors.Is(err, watermark.ErrOlder) {
-		return ""
-	}
-	return ": another program wrote it; an owner's next watermark takes its place, and if no instance can " +
-		"take the resource over, take it out as docs/security.md says, \"When somebody wrote to store.watermarks " +
-		"or store.requests\""
-}
-
-// copyValue copies the record's value out of the batch that it stands in.
-func copyValue(r *kgo.Record) []byte { return bytes.Clone(r.Value) }

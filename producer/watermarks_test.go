@@ -3,8 +3,6 @@ package producer_test
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -43,30 +41,11 @@ func TestAWatermarkThatCannotBeReadConcernsItsOwnResourceAlone(t *testing.T) {
 		s.produce(r)
 		at[name] = fmt.Sprintf("topic store.watermarks, partition %d, offset %d", r.Partition, r.Offset)
 	}
-	marks, err := producer.ReadWatermarks(t.Context(), c)
-	if marks["orders"].Rows != 1 || len(marks) != 1 {
-		t.Errorf("beside two that cannot be read: %+v", marks)
+	marks, unreadable, err := producer.ReadWatermarks(t.Context(), c)
+	if err != nil || marks["orders"].Rows != 1 || len(marks) != 1 || len(unreadable) != len(at) {
+		t.Errorf("beside two that cannot be read: %+v, %v, %v", marks, unreadable, err)
 	}
-	for _, test := range [][]string{{"orders"}, {"users"}, {"products", "orders"}, {"users", "products"}} {
-		err := producer.Concerning(err, test...)
-		var named []string
-		if all, ok := errors.AsType[*producer.UnreadableError](err); ok {
-			named = slices.Sorted(maps.Keys(all.ByResource))
-		}
-		want := slices.DeleteFunc(slices.Sorted(slices.Values(test)),
-			func(name string) bool { return at[name] == "" })
-		if !slices.Equal(named, want) || (err == nil) != (len(want) == 0) {
-			t.Errorf("of %q: %v", test, err)
-		}
-		for _, name := range want {
-			if !strings.Contains(err.Error(), at[name]+": ") || !strings.Contains(err.Error(), "watermark of "+name) {
-				t.Errorf("%v: expected where that of %s stands (%s)", err, name, at[name])
-			}
-		}
-	}
-	down := errors.New("the brokers do not answer")
-	got := producer.Concerning(down, "orders")
-	if !errors.Is(got, down) || producer.Concerning(nil, "orders") != nil {
-		t.Errorf("what concerns every resource: %v", got)
+	for name, place := range at {
+		wantText(t, unreadable[name], place+": ", "watermark of "+name, "another program wrote it")
 	}
 }

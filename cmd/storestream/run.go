@@ -122,7 +122,7 @@ func poll(ctx context.Context, env *environment, once bool, patience time.Durati
 	}
 	return catchUp(ctx, env, c, catchup.Config{Resources: cfg.Enabled(), Moment: schemas.InstantOf(started),
 		Patience: patience, Instance: name, Status: board.Snapshot,
-		Watermarks: func(ctx context.Context) (map[string]watermark.Watermark, error) {
+		Watermarks: func(ctx context.Context) (map[string]watermark.Watermark, map[string]error, error) {
 			return producer.ReadWatermarks(ctx, cluster)
 		}})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/storestream/storestream/internal/terminal"
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -48,15 +49,15 @@ It shows values as they are in the topic, personal data too; --mask shows "***" 
 			return err
 		}
 		r := set.Get(args[0])
-		which := producer.TailRange{Beginning: beginning, Follow: follow || n == 0 || beginning}
-		left := -1 // records to print, -1: no end
-		if beginning && n > 0 {
-			left = n
-		} else {
-			which.Last = n
+		last, left := n, -1 // records to print, -1: no end
+		if beginning {
+			last = -1
+			if n > 0 {
+				left = n
+			}
 		}
 		return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
-			for record, err := range producer.Tail(cmd.Context(), cluster, r, which) {
+			for record, err := range producer.Tail(cmd.Context(), cluster, r, last, follow || n == 0 || beginning) {
 				if err == nil {
 					err = printRecord(env, r.Name, record, *asJSON, mask)
 				}
@@ -82,7 +83,7 @@ It shows values as they are in the topic, personal data too; --mask shows "***" 
 const mostLast = 10_000
 
 // printRecord prints one record. If it cannot be decoded, printRecord names it on stderr instead.
-func printRecord(env *environment, resource string, record producer.RowRecord, asJSON, mask bool) error {
+func printRecord(env *environment, resource string, record watermark.Published, asJSON, mask bool) error {
 	if record.Err != nil {
 		_, _ = fmt.Fprintf(env.stderr, "storestream: %s, partition %d, offset %d: %v\n",
 			resource, record.Partition, record.Offset, record.Err)
@@ -96,9 +97,9 @@ func printRecord(env *environment, resource string, record producer.RowRecord, a
 	return err
 }
 
-func recordText(paint terminal.Paint, resource string, record producer.RowRecord, mask bool) []byte {
+func recordText(paint terminal.Paint, resource string, record watermark.Published, mask bool) []byte {
 	line := fmt.Appendf(nil, "%s  %s  ",
-		paint.As(terminal.Faint, record.Time.UTC().Format("2006-01-02T15:04:05.000Z")),
+		paint.As(terminal.Faint, record.Time.Time().Format("2006-01-02T15:04:05.000Z")),
 		paint.As(terminal.Bold, fmt.Sprintf("%s/%d", resource, record.ID)))
 	if record.Tombstone {
 		return append(line, paint.As(terminal.Red, "gone")...)
@@ -107,7 +108,7 @@ func recordText(paint terminal.Paint, resource string, record producer.RowRecord
 }
 
 // recordJSON is the line of -o json; value is null for a tombstone.
-func recordJSON(resource string, record producer.RowRecord, mask bool) []byte {
+func recordJSON(resource string, record watermark.Published, mask bool) []byte {
 	value := json.RawMessage("null")
 	if !record.Tombstone {
 		value = record.Value.AppendJSON(nil, mask)
@@ -119,7 +120,7 @@ func recordJSON(resource string, record producer.RowRecord, mask bool) []byte {
 		Offset    int64           `json:"offset"`
 		Time      time.Time       `json:"time"`
 		Value     json.RawMessage `json:"value"`
-	}{resource, record.ID, record.Partition, record.Offset, record.Time.UTC(), value})
+	}{resource, record.ID, record.Partition, record.Offset, record.Time.Time(), value})
 	if err != nil { // AppendJSON writes valid JSON
 		return fmt.Appendf(nil, `{"resource":%q,"id":%d,"error":%q}`, resource, record.ID, err)
 	}

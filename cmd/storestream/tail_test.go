@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
-	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -98,7 +98,7 @@ func TestTailOfABusyTopicPrintsAsManyLinesAsWereAskedFor(t *testing.T) {
 }
 
 func TestATerminalsTailIsColoredAndAFilesIsNot(t *testing.T) {
-	record := producer.RowRecord{ID: 7, Tombstone: true}
+	record := watermark.Published{ID: 7, Tombstone: true}
 	if got := string(recordText(true, "orders", record, false)); !strings.Contains(got,
 		"\x1b[1morders/7\x1b[0m  \x1b[31mgone\x1b[0m") {
 		t.Errorf("%q", got)

@@ -1,6 +1,10 @@
 package watermark
 
-import "github.com/storestream/storestream/schemas"
+import (
+	"time"
+
+	"github.com/storestream/storestream/schemas"
+)
 
 // Transaction is what one Kafka transaction writes: a read_committed consumer sees all of it, or nothing.
 type Transaction struct {
@@ -33,6 +37,10 @@ type DeadLetter struct {
 	Row []byte
 	// The record's headers. Field may be empty; Err never holds a value of the row.
 	Source, Field, Err string
+	// The place and the Kafka time of a letter that was read.
+	Partition int32
+	Offset    int64
+	Time      time.Time
 }
 
 // Stray is the newest record with a row's key in a partition to which that key does not belong. Another
@@ -43,9 +51,12 @@ type Stray struct {
 	Partition int32
 }
 
-// Published is a record found in the data topic: by a takeover, or by a comparison.
+// Published is a record found in the data topic: by a takeover, by a comparison, or for people.
 type Published struct {
 	ID int64
+	// Partition and Offset are its place.
+	Partition int32
+	Offset    int64
 	// UpdatedAt is floored to the millisecond: Avro keeps no more.
 	UpdatedAt schemas.Instant
 	// CreatedAt is there for comparisons only.
@@ -63,11 +74,15 @@ type Published struct {
 	Beyond bool
 	// Stray is set if its key does not belong to Partition. It is then no state of the row. Only comparisons get
 	// such records.
-	Stray     bool
-	Partition int32
+	Stray bool
 	// Foreign is set if its key is no row's. ID then has no meaning. Only comparisons get such records.
 	Foreign bool
 	// Unread is set if a Foreign record stands for a batch of another program that was not read, so its keys
 	// are not known.
 	Unread bool
+	// Value is the decoded value, for people. It is valid as long as the record that it was read from.
+	Value schemas.Value
+	// Err is the reason why another program must have written the record, or nil. UpdatedAt and CreatedAt are
+	// then MinInstant.
+	Err error
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/watermark"
-	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -37,8 +36,8 @@ type Config struct {
 	Patience time.Duration
 	// Instance is the name of the one that runs here.
 	Instance string
-	// Watermarks reads the watermarks from Kafka.
-	Watermarks func(context.Context) (map[string]watermark.Watermark, error)
+	// Watermarks reads the watermarks from Kafka, and by resource why one cannot be read.
+	Watermarks func(context.Context) (marks map[string]watermark.Watermark, unreadable map[string]error, err error)
 	// Status returns the state of the instance here. It has the reasons why resources stand still.
 	Status func() status.Snapshot
 }
@@ -86,7 +85,7 @@ func (c *Config) wait(ctx context.Context, all map[string]*progress) error {
 	defer ticker.Stop()
 	for {
 		reading, cancel := context.WithTimeout(ctx, c.Patience)
-		marks, readErr := c.Watermarks(reading)
+		marks, unreadable, readErr := c.Watermarks(reading)
 		cancel()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -102,7 +101,7 @@ func (c *Config) wait(ctx context.Context, all map[string]*progress) error {
 			}
 			open = true
 			if now.Sub(p.waitsSince()) >= c.Patience {
-				still = append(still, name+": "+c.why(p, producer.Concerning(readErr, name)))
+				still = append(still, name+": "+c.why(p, cmp.Or(readErr, unreadable[name])))
 			}
 		}
 		if len(still) > 0 {

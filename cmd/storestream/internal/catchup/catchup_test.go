@@ -12,7 +12,6 @@ import (
 	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/watermark"
-	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -27,14 +26,14 @@ type markAt struct {
 	mark  watermark.Watermark
 }
 
-func (k *kafka) read(context.Context) (map[string]watermark.Watermark, error) {
+func (k *kafka) read(context.Context) (map[string]watermark.Watermark, map[string]error, error) {
 	marks := map[string]watermark.Watermark{}
 	for _, m := range k.marks {
 		if time.Since(k.start) >= m.after {
 			marks[m.mark.Resource] = m.mark
 		}
 	}
-	return marks, nil
+	return marks, nil, nil
 }
 
 // at is a watermark of another instance as of so long after the start.
@@ -127,25 +126,25 @@ func TestTheReasonWhyAResourceStandsStillIsNamed(t *testing.T) {
 			c.Status = func() status.Snapshot { return status.Snapshot{Waiting: "kafka: no broker"} }
 		}, "users: kafka: no broker"},
 		{"the broker is refused", func(c *Config) {
-			c.Watermarks = func(context.Context) (map[string]watermark.Watermark, error) {
-				return nil, errors.New("kafka [b:9092] does not answer")
+			c.Watermarks = func(context.Context) (map[string]watermark.Watermark, map[string]error, error) {
+				return nil, nil, errors.New("kafka [b:9092] does not answer")
 			}
 		}, "users: kafka [b:9092] does not answer"},
 		{"its own watermark cannot be read, and another's", func(c *Config) {
-			c.Watermarks = func(context.Context) (map[string]watermark.Watermark, error) {
-				return nil, &producer.UnreadableError{ByResource: map[string]error{
-					"orders": errors.New("garbage of orders"), "users": errors.New("garbage of users")}}
+			c.Watermarks = func(context.Context) (map[string]watermark.Watermark, map[string]error, error) {
+				return nil, map[string]error{"orders": errors.New("garbage of orders"),
+					"users": errors.New("garbage of users")}, nil
 			}
 		}, "users: garbage of users"},
 		{"another's cannot be read", func(c *Config) {
-			c.Watermarks = func(context.Context) (map[string]watermark.Watermark, error) {
-				return nil, &producer.UnreadableError{ByResource: map[string]error{"orders": errors.New("garbage")}}
+			c.Watermarks = func(context.Context) (map[string]watermark.Watermark, map[string]error, error) {
+				return nil, map[string]error{"orders": errors.New("garbage")}, nil
 			}
 		}, "users: nothing of it is settled yet and no error is known"},
 		{"the broker is silent", func(c *Config) {
-			c.Watermarks = func(ctx context.Context) (map[string]watermark.Watermark, error) {
+			c.Watermarks = func(ctx context.Context) (map[string]watermark.Watermark, map[string]error, error) {
 				<-ctx.Done()
-				return nil, ctx.Err()
+				return nil, nil, ctx.Err()
 			}
 		}, "users: the broker does not answer: context deadline exceeded"},
 	} {

@@ -19,7 +19,6 @@ import (
 	"go.uber.org/zap/zaptest"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/storestream/storestream/cmd/storestream/internal/ownership"
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
 	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/metrics"
@@ -72,10 +71,10 @@ func TestAnInstanceHandsItsResourcesOnWhenItStops(t *testing.T) {
 		t.Fatalf("first ends with %v", err)
 	}
 	stage.Eventually(t, "second has all that first had", func() bool {
-		members, err := ownership.Members(t.Context(), second.Cluster)
+		members, err := producer.Members(t.Context(), second.Cluster)
 		return err == nil && len(members) == 1 && len(members[0].Owned) == 5
 	})
-	marks, err := producer.ReadWatermarks(t.Context(), second.Cluster)
+	marks, _, err := producer.ReadWatermarks(t.Context(), second.Cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +245,7 @@ func TestASweepWhoseProcessDiedWaitsAndIsTold(t *testing.T) {
 	if err := end(); err != nil {
 		t.Fatal(err)
 	}
-	marks, err := producer.ReadWatermarks(t.Context(), s.Cluster("reader"))
+	marks, _, err := producer.ReadWatermarks(t.Context(), s.Cluster("reader"))
 	sweep := marks["users"].Sweep
 	if err != nil || sweep == nil || sweep.Tried != nil || sweep.NotBefore == nil || sweep.Attempts != 2 {
 		t.Errorf("%v, the watermark says %+v", err, sweep)

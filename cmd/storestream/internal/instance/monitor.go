@@ -46,7 +46,7 @@ type monitor struct {
 	mu sync.Mutex
 	// As of the last answer of the group.
 	asked     time.Time // zero: it has not answered yet
-	members   []producer.Owner
+	members   []producer.Member
 	ownership map[string]*ownership.Resource
 	// As of the last look at the topics.
 	looked      time.Time
@@ -68,7 +68,7 @@ const (
 func newMonitor(c Config, owners map[string]*owner) *monitor {
 	m := &monitor{name: c.Name, cluster: c.Cluster, owners: owners, watch: producer.NewWatch(c.Cluster),
 		now: time.Now, began: time.Now(), ownership: map[string]*ownership.Resource{},
-		deadLetters: map[string][]health.DeadLetters{}, stalled: map[string]bool{}}
+		stalled: map[string]bool{}}
 	for name := range owners {
 		m.ownership[name] = &ownership.Resource{}
 	}
@@ -99,7 +99,7 @@ func (m *monitor) start() (end func()) {
 func (m *monitor) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*monitorEvery)
 	defer cancel()
-	members, err := producer.Owners(ctx, m.cluster)
+	members, err := producer.Members(ctx, m.cluster)
 	sharing := errors.Is(err, producer.ErrSharing)
 	if sharing { // the group answers, and its last word stands
 		err = nil
@@ -108,7 +108,7 @@ func (m *monitor) look(ctx context.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now()
-	m.marks = m.watch.Watermarks()
+	m.marks, m.deadLetters = m.watch.Watermarks(), m.watch.DeadLetters()
 	m.err = cmp.Or(err, read)
 	switch {
 	case m.err == nil:
@@ -117,7 +117,7 @@ func (m *monitor) look(ctx context.Context) {
 		m.failing = now
 	}
 	if err == nil && !sharing {
-		slices.SortFunc(members, func(a, b producer.Owner) int { return strings.Compare(a.Instance, b.Instance) })
+		slices.SortFunc(members, func(a, b producer.Member) int { return strings.Compare(a.Instance, b.Instance) })
 		m.asked, m.members = now, members
 		owners := ownership.ByResource(members)
 		for name, o := range m.ownership {
@@ -128,7 +128,6 @@ func (m *monitor) look(ctx context.Context) {
 		m.looked = now
 	}
 	for name, o := range m.owners {
-		m.deadLetters[name] = overview.DeadLetters(m.watch, name)
 		if read != nil {
 			m.ownership[name].Missed()
 			continue
@@ -217,7 +216,7 @@ func (m *monitor) resource(name string, owned, paused bool) health.Resource {
 		now = schemas.InstantOf(m.looked)
 	}
 	r := overview.New(mark, o.settings, now)
-	r.DeadLetters, r.Owned = m.deadLetters[name], owned
+	r.DeadLetters, r.Owned = append(r.DeadLetters, m.deadLetters[name]...), owned
 	r.Silent, r.Between = group.Silent(), group.Between()
 	r.Abandoned = !owned && m.failing.IsZero() && group.Abandoned
 	switch {

@@ -41,19 +41,9 @@ func Read(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([
 		if requests != nil && r.Unreadable == nil { // else it is unknown which are accepted
 			r.Pending = requests.After(r.Name, r.Mark.Request, r.Mark.RequestUID)
 		}
-		r.DeadLetters = DeadLetters(watch, r.Name)
+		r.DeadLetters = append(r.DeadLetters, watch.DeadLetters()[r.Name]...)
 	}
 	return all, nil
-}
-
-// DeadLetters returns the dead letters of a resource by reason.
-func DeadLetters(watch *producer.Watch, resource string) []health.DeadLetters {
-	letters := []health.DeadLetters{}
-	for _, reason := range watch.DeadLetters()[resource] {
-		letters = append(letters, health.DeadLetters{Field: reason.Field, Error: reason.Err, Rows: reason.Count,
-			IDs: reason.IDs, Latest: reason.Latest.UTC()})
-	}
-	return letters
 }
 
 // Glance is Read without dead letters and requests. It is quick enough for each second, because there may be
@@ -61,15 +51,11 @@ func DeadLetters(watch *producer.Watch, resource string) []health.DeadLetters {
 func Glance(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([]health.Resource, error) {
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 	defer cancel()
-	marks, err := producer.ReadWatermarks(ctx, cluster)
-	var unreadable map[string]error // by resource
-	if wrong, ok := errors.AsType[*producer.UnreadableError](err); ok {
-		unreadable, err = wrong.ByResource, nil
-	}
+	marks, unreadable, err := producer.ReadWatermarks(ctx, cluster)
 	if err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) { // no such topic: nothing has ever run
 		return nil, err
 	}
-	members, err := ownership.Members(ctx, cluster)
+	members, err := producer.Members(ctx, cluster)
 	sharing := errors.Is(err, producer.ErrSharing)
 	if err != nil && !sharing {
 		return nil, err

@@ -18,11 +18,7 @@
 package ownership
 
 import (
-	"context"
-	"errors"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/producer"
@@ -88,18 +84,8 @@ func (r *Resource) Silent() time.Duration {
 // Between reports whether no instance has the resource and one is about to get it.
 func (r *Resource) Between() bool { return !r.free.IsZero() && !r.Abandoned }
 
-// Members returns the instances of the group with their resources, according to the group. There are none if
-// no instance has ever run. The error is producer.ErrSharing while the group rebalances.
-func Members(ctx context.Context, cluster *producer.Cluster) ([]producer.Owner, error) {
-	members, err := producer.Owners(ctx, cluster)
-	if errors.Is(err, kerr.UnknownTopicOrPartition) {
-		return nil, nil
-	}
-	return members, err
-}
-
 // ByResource is the owner of each resource that has one.
-func ByResource(members []producer.Owner) map[string]string {
+func ByResource(members []producer.Member) map[string]string {
 	owners := map[string]string{}
 	for _, m := range members {
 		for _, resource := range m.Owned {

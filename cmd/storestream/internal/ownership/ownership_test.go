@@ -44,7 +44,7 @@ func TestAResourceIsAbandonedWhereNoInstanceRunsOrNoneTakesItForLong(t *testing.
 }
 
 func TestTheOwnerOfEachResourceIsTheMemberThatHasIt(t *testing.T) {
-	owners := ByResource([]producer.Owner{
+	owners := ByResource([]producer.Member{
 		{Instance: "a", Owned: []string{"orders", "users"}},
 		{Instance: "b"},
 		{Instance: "c", Owned: []string{"products"}},

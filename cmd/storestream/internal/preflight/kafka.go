@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
-	"github.com/storestream/storestream/cmd/storestream/internal/ownership"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas/registry"
@@ -34,7 +33,7 @@ func tryKafka(ctx context.Context, c Config, f *findings) {
 	for _, name := range c.Settings.Enabled() {
 		rehearse(ctx, c, f, name)
 	}
-	members, err := ownership.Members(ctx, c.Cluster)
+	members, err := producer.Members(ctx, c.Cluster)
 	switch {
 	case errors.Is(err, producer.ErrSharing):
 		f.ok("group", "%s", err)

@@ -69,7 +69,7 @@ func Try(ctx context.Context, c Config) iter.Seq[Finding] {
 		c.marks = sync.OnceValue(func() map[string]watermark.Watermark {
 			ctx, cancel := context.WithTimeout(ctx, min(connect.BrokerPatience, within/2))
 			defer cancel()
-			marks, _ := producer.ReadWatermarks(ctx, c.Cluster) // the part "kafka" reports the error
+			marks, _, _ := producer.ReadWatermarks(ctx, c.Cluster) // the part "kafka" reports the error
 			return marks
 		})
 		results := make([]chan []Finding, len(parts))

@@ -12,6 +12,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -63,11 +65,11 @@ func Look(ctx context.Context, c Config) (*Report, error) {
 	}
 	settings := c.Settings.Resources[r.Name]
 	l := &look{cfg: c, resource: r, settings: settings, start: connect.Start(settings), values: values,
-		log: producer.NewRowLog(c.Cluster, r, c.ID)}
+		strays: map[int32]watermark.Published{}}
 	if err := l.readLetter(ctx); err != nil {
 		return nil, err
 	}
-	marks, _ := producer.ReadWatermarks(ctx, c.Cluster) // without them the row is still compared
+	marks, _, _ := producer.ReadWatermarks(ctx, c.Cluster) // without them the row is still compared
 	for _, mark := range marks {
 		sources.Dialect().Load(mark.Dialect)
 	}
@@ -91,8 +93,14 @@ type look struct {
 	settings config.Resource
 	start    schemas.Instant
 	values   *schemas.ValueReader
-	log      *producer.RowLog
-	letter   *producer.DeadLetterRecord // nil: it has none
+	letter   *watermark.DeadLetter // nil: it has none
+
+	// newest is the newest record of the row in its key's partition, or nil. strays are the newest ones in other
+	// partitions, by partition: another program wrote them. Tombstones are not among them.
+	newest  *watermark.Published
+	strays  map[int32]watermark.Published
+	records int // of the row, with strays and older versions that compaction has not taken out
+	unread  int // batches that were not read: each may contain a record of the row
 
 	asked   time.Time            // when the service was asked last
 	failed  error                // why it could not be asked
@@ -110,10 +118,10 @@ func (l *look) compare(ctx context.Context, source poller.Source, identity *wate
 	compare := reconcile.New(reconcile.Config{
 		IDs: []int64{l.cfg.ID}, ByID: l.settings.Source == config.Postgres, Start: l.start,
 		CreatedAt: poller.CreatedAtIn(l.resource), Now: time.Now, Overlap: l.settings.Overlap,
-		Topic: func(ctx context.Context, _ []int64, _ func(int64) bool, fold func(watermark.Published) error) (
-			[]int64, error) {
-			failed = l.readTopic(ctx, fold)
-			return nil, failed
+		Topic: func(ctx context.Context, from []int64, wanted func(int64) bool,
+			fold func(watermark.Published) error) (ends []int64, err error) {
+			ends, failed = l.readTopic(ctx, from, wanted, fold)
+			return ends, failed
 		},
 		Source: poller.CompareSource(source, poller.Request{From: l.start, Identity: identity},
 			func() schemas.Instant { return schemas.InstantOf(time.Now()) },
@@ -132,11 +140,11 @@ func (l *look) compare(ctx context.Context, source poller.Source, identity *wate
 		if l.failed != nil || l.verdict() != verify.Different {
 			break
 		}
-		before := l.log.Records()
+		before := l.records
 		if err := compare.CatchUp(ctx); err != nil {
 			return err
 		}
-		if l.found = compare.Differences()[0]; l.verdict() == verify.Identical || l.log.Records() == before {
+		if l.found = compare.Differences()[0]; l.verdict() == verify.Identical || l.records == before {
 			break
 		}
 	}
@@ -152,35 +160,57 @@ func (l *look) compare(ctx context.Context, source poller.Source, identity *wate
 	return l.readLetter(ctx)
 }
 
-// readTopic reads the topic on, and folds what it has of the row: when the row was created, which an older
-// record or the dead letter may tell, and the newest record.
-func (l *look) readTopic(ctx context.Context, fold func(watermark.Published) error) error {
-	err := l.log.Look(ctx, func(done, of int64) {
-		l.cfg.Reading("reading the topic", int(done), max(1, int(of)))
-	})
-	if errors.Is(err, kerr.UnknownTopicOrPartition) {
-		return fmt.Errorf("topic %s does not exist: `storestream run` creates and fills it",
-			l.cfg.Cluster.Topic(l.resource.Name))
-	}
-	if err != nil {
-		return err
-	}
-	newest, known := l.log.Newest()
-	last := watermark.Published{ID: l.cfg.ID, Tombstone: !known || newest.Tombstone}
-	if !last.Tombstone && newest.Err == nil {
-		v := &newest.Value
-		last.UpdatedAt, last.CreatedAt, last.Hash = v.UpdatedAt, v.CreatedAt, v.Hash
-	}
-	all := []watermark.Published{{ID: l.cfg.ID, CreatedAt: l.createdAt()}, last}
-	for _, s := range l.log.Strays() {
-		all = append(all, watermark.Published{ID: l.cfg.ID, Stray: true, Partition: s.Partition})
-	}
-	for _, p := range all {
-		if err := fold(p); err != nil {
-			return err
+// readTopic reads the topic on. It reads every partition, because another program may have written the row's
+// key to a wrong one. Before the first record, the dead letter may tell when the row was created.
+func (l *look) readTopic(ctx context.Context, from []int64, wanted func(int64) bool,
+	fold func(watermark.Published) error) ([]int64, error) {
+	if from == nil {
+		for _, p := range []watermark.Published{{ID: l.cfg.ID, CreatedAt: l.createdAt()},
+			{ID: l.cfg.ID, Tombstone: true}} {
+			if err := fold(p); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return nil
+	read := 0
+	ends, err := producer.ReadTopic(ctx, l.cfg.Cluster, l.resource, from, func(id int64) bool {
+		read++
+		l.cfg.Reading("reading the topic", read, 0)
+		return wanted(id)
+	}, func(p watermark.Published) error {
+		if l.note(p) {
+			return fold(p)
+		}
+		return nil
+	})
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return nil, fmt.Errorf("topic %s does not exist: `storestream run` creates and fills it",
+			l.cfg.Cluster.Topic(l.resource.Name))
+	}
+	return ends, err
+}
+
+// note notes a record of the topic. It returns false if the record is no state of the row. If keys of two
+// schema ids are in the topic, the row has two partitions, and the later record counts.
+func (l *look) note(p watermark.Published) bool {
+	if p.Unread {
+		l.unread++
+	}
+	if p.Foreign {
+		return false
+	}
+	l.records++
+	switch {
+	case p.Stray && p.Tombstone:
+		delete(l.strays, p.Partition)
+	case p.Stray:
+		l.strays[p.Partition] = p
+	case l.newest == nil || l.newest.Partition == p.Partition || p.Time > l.newest.Time:
+		l.newest = &p
+	default:
+		return false
+	}
+	return true
 }
 
 func (l *look) readLetter(ctx context.Context) (err error) {
@@ -191,17 +221,15 @@ func (l *look) readLetter(ctx context.Context) (err error) {
 	return err
 }
 
-// createdAt returns when the row was created, or MinInstant if unknown.
+// createdAt returns when the row was created, as its dead letter tells, or MinInstant.
 func (l *look) createdAt() schemas.Instant {
-	created := l.log.CreatedAt()
-	if created == schemas.MinInstant && l.letter != nil {
-		var row map[string]json.RawMessage
-		var at time.Time
-		if json.Unmarshal(l.letter.Row, &row) == nil && json.Unmarshal(row["created_at"], &at) == nil {
-			return schemas.InstantOf(at)
-		}
+	var row map[string]json.RawMessage
+	var at time.Time
+	if l.letter != nil && json.Unmarshal(l.letter.Row, &row) == nil &&
+		json.Unmarshal(row["created_at"], &at) == nil {
+		return schemas.InstantOf(at)
 	}
-	return created
+	return schemas.MinInstant
 }
 
 // verdict judges what both sides have.
@@ -209,7 +237,7 @@ func (l *look) verdict() verify.Verdict {
 	switch d := l.found; {
 	case l.failed != nil, d.Kind == reconcile.Unknown:
 		return verify.Unknown
-	case d.Kind == "" && d.Row == nil && l.nameless > 0, d.Kind == "" && l.log.Unread() > 0:
+	case d.Kind == "" && d.Row == nil && l.nameless > 0, d.Kind == "" && l.unread > 0:
 		return verify.Unknown
 	case d.Kind == "", d.Kind == reconcile.Missing && d.Row.UpdatedAt < l.start:
 		return verify.Identical
@@ -223,8 +251,8 @@ func (l *look) report() *Report {
 		Topic: l.cfg.Cluster.Topic(l.resource.Name), Verdict: l.verdict(), InTopic: l.inTopic(),
 		InService: l.inService(), Differs: []string{}, Notes: []string{}}
 	var topic, service *schemas.Value
-	if newest, known := l.log.Newest(); known && r.InTopic.State == Present {
-		topic = &newest.Value
+	if r.InTopic.State == Present {
+		topic = &l.newest.Value
 	}
 	if r.InService.State == Present {
 		service = &l.service
@@ -245,8 +273,8 @@ func (l *look) report() *Report {
 	case r.Verdict != verify.Unknown:
 	case l.found.Kind == reconcile.Unknown:
 		r.Error = "the service showed it in one reading and not in a later one"
-	case l.log.Unread() > 0:
-		r.Error = verify.UnreadBatches(l.log.Unread())
+	case l.unread > 0:
+		r.Error = verify.UnreadBatches(l.unread)
 	default:
 		r.Error = fmt.Sprintf("the service shows %s without a usable id, and this may be one",
 			terminal.Plural(l.nameless, "row"))
@@ -255,15 +283,15 @@ func (l *look) report() *Report {
 }
 
 func (l *look) inTopic() InTopic {
-	t := InTopic{State: Absent, Records: l.log.Records(), Strays: []Stray{}}
-	for _, s := range l.log.Strays() {
-		t.Strays = append(t.Strays, Stray{s.Partition, s.Offset, s.Time.UTC()})
+	t := InTopic{State: Absent, Records: l.records, Strays: []Stray{}}
+	for _, partition := range slices.Sorted(maps.Keys(l.strays)) {
+		t.Strays = append(t.Strays, Stray{partition, l.strays[partition].Offset, l.strays[partition].Time.Time()})
 	}
-	newest, known := l.log.Newest()
-	if !known {
+	newest := l.newest
+	if newest == nil {
 		return t
 	}
-	at := newest.Time.UTC()
+	at := newest.Time.Time()
 	t.Partition, t.Offset, t.Time = &newest.Partition, &newest.Offset, &at
 	switch {
 	case newest.Tombstone:
@@ -300,8 +328,8 @@ func (l *look) explain(ctx context.Context, r *Report) {
 		deletes: cmp.Or(l.cfg.Settings.Sweep.Deletes, config.Tombstone), start: l.start,
 		policy:       l.resource.PolicyFingerprint(),
 		topicUpdated: schemas.MinInstant, serviceUpdated: schemas.MinInstant}
-	if newest, known := l.log.Newest(); known && r.InTopic.State == Present {
-		f.topicUpdated = newest.Value.UpdatedAt
+	if r.InTopic.State == Present {
+		f.topicUpdated = l.newest.UpdatedAt
 	}
 	switch r.InService.State {
 	case Unpublishable:

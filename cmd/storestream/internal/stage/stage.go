@@ -144,7 +144,8 @@ func (s *Stage) Commit(resource string, tx watermark.Transaction, change func(*w
 // Garbage writes a record that is no watermark under the resource's key, as another program might.
 func (s *Stage) Garbage(resource string) *kgo.Record {
 	s.t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.Broker.Brokers()...))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.Broker.Brokers()...),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		s.t.Fatal(err)
 	}

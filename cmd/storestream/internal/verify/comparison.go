@@ -163,7 +163,7 @@ func (o *comparison) lookAgain(ctx context.Context, part *reconcile.Comparison) 
 func (o *comparison) observe(ctx context.Context) error {
 	if o.rows > 0 && time.Since(o.asked) >= askEvery {
 		asking, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
-		members, err := ownership.Members(asking, o.cfg.Cluster)
+		members, err := producer.Members(asking, o.cfg.Cluster)
 		cancel()
 		if sharing := errors.Is(err, producer.ErrSharing); err == nil || sharing {
 			owners := ownership.ByResource(members)

@@ -52,7 +52,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	}
 	defer sources.Close()
 	counts := metrics.New(prometheus.NewRegistry())
-	marks, _ := producer.ReadWatermarks(ctx, c.Cluster) // if this fails, the reading fails too
+	marks, _, _ := producer.ReadWatermarks(ctx, c.Cluster) // if this fails, the reading fails too
 	for _, mark := range marks {
 		sources.Dialect().Load(mark.Dialect)
 	}
