@@ -33,7 +33,9 @@ func (p *Poller) read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
 				if failed = err; failed != nil {
 					return
 				}
-				p.sweeper.sights.note(&b) // for the comparison in hand
+				if w := p.sweeper.inHand; w != nil { // what is published, or dropped, was seen before
+					w.See(b.Rows, b.Rejects)
+				}
 				select {
 				case batches <- &b:
 				case <-ctx.Done():

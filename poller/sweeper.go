@@ -70,7 +70,8 @@ const (
 //
 // The repair needs no look of its own. Between a look and the repair only this owner's polls may publish a
 // newer version of a row: another writer with its transactional id would have fenced it. Each batch of a poll
-// is noted (sights) before the poll publishes it, and then the difference does not count.
+// is shown to the comparison (See) before the poll publishes it, and then the difference does not count. A
+// predecessor's reads are not known, so a new owner begins each confirmation with its own first look.
 //
 // A table that does not fit into memory is swept in parts, ranges of ids, and each part goes through all of
 // this. How far the sweep has come is in the watermark, and so is that a part was begun, before it is:
@@ -93,7 +94,6 @@ type sweeper struct {
 	retry    backoff.BackOff
 	next     time.Time   // not before this, after a failure
 	inHand   *comparison // or nil
-	sights   *sights     // of the suspects in hand
 	// sweepFirst is set after an erase that failed: a sweep that is due comes before the next try.
 	sweepFirst bool
 }
@@ -113,7 +113,7 @@ type comparison struct {
 
 func newSweeper(cfg *Config, b *board, s *state, w *writer) *sweeper {
 	return &sweeper{cfg: cfg, board: b, state: s, writer: w, born: cfg.wall(),
-		retry: doubling(firstSweepRetry, lastSweepRetry), sights: &sights{}}
+		retry: doubling(firstSweepRetry, lastSweepRetry)}
 }
 
 // found looks at the sweep that the watermark carries, when an owner begins: one that was in hand died.
@@ -176,7 +176,6 @@ func (s *sweeper) step(ctx context.Context) error {
 		if s.cfg.now().Before(w.due) {
 			return nil
 		}
-		s.see()
 		w.looks++
 		s.work(ctx, "looking again", w.Look)
 		return nil
@@ -188,13 +187,10 @@ func (s *sweeper) step(ctx context.Context) error {
 	default:
 		return nil
 	}
-	if err == nil && w.looks == 0 && w.Suspects() > 0 {
-		if s.sights.watch(w.IDs()); w.erase == nil {
-			return nil // the next poll may deliver rows that were under way
-		}
+	if err == nil && w.looks == 0 && w.Suspects() > 0 && w.erase == nil {
+		return nil // the next poll may deliver rows that were under way
 	}
 	if err == nil {
-		s.see()
 		err = w.CatchUp(ctx)
 	}
 	act := s.repair
@@ -209,17 +205,6 @@ func (s *sweeper) step(ctx context.Context) error {
 	}
 	s.fail(err)
 	return nil
-}
-
-// see tells the comparison what other reads have shown.
-func (s *sweeper) see() {
-	seen, nameless := s.sights.take()
-	for id, state := range seen {
-		s.inHand.See(id, state, s.cfg.now())
-	}
-	if nameless {
-		s.inHand.SeeNameless()
-	}
 }
 
 // waits reports whether the comparison is to look again before it is acted upon.
@@ -385,7 +370,6 @@ func (s *sweeper) end() {
 	if w.working != nil {
 		s.cfg.Log.Debug("sweep cut short", zap.Error(<-w.working))
 	}
-	s.sights.watch(func(func(int64) bool) {})
 	s.inHand = nil
 	s.board.sweeping("")
 }

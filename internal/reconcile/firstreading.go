@@ -137,9 +137,8 @@ func (f *firstReading) endBefore(id int64) {
 func (f *firstReading) differ(id int64) *suspect {
 	v, held := f.rows.Get(id)
 	s := f.suspect(id, v, held && v.Millis != notShown.Millis)
-	f.kept -= s.size()
 	s.strays = f.strays[id]
-	f.kept += s.size()
+	f.count(s)
 	return s
 }
 
@@ -163,13 +162,12 @@ func (f *firstReading) meet(row *schemas.Record) {
 	switch {
 	case !f.part.Holds(id), equal && !letter:
 		return
-	case !equal && f.cfg.TooLarge(row):
+	case !equal && f.tooLarge(row):
 		f.letters[id] = true
 	default:
 		s := f.differ(id)
-		f.kept -= s.size()
-		s.show(f.cfg, row)
-		f.kept += s.size()
+		s.show(row)
+		f.count(s)
 	}
 	f.makeRoom()
 }
@@ -193,11 +191,8 @@ func (f *firstReading) meetReject(r *schemas.Reject) {
 	}
 	if !f.hasLetter(r) {
 		s := f.differ(r.ID)
-		f.kept -= s.size()
-		kept := *r
-		s.reject = &kept
-		s.note(Rejected)
-		f.kept += s.size()
+		s.showReject(r)
+		f.count(s)
 	}
 	f.makeRoom()
 }
