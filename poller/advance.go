@@ -3,6 +3,7 @@ package poller
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -140,13 +141,12 @@ func (s *state) dealtWithAll() bool {
 
 // whyDelayed returns why settled stands still, "" if it does not.
 func (s *state) whyDelayed() string {
-	var why []string
-	for _, text := range []string{s.delayed, s.deadLetters.delays(), s.deferred.delays()} {
-		if text != "" {
-			why = append(why, text)
-		}
-	}
-	return strings.Join(why, "; ")
+	return joined(s.delayed, s.deadLetters.delays(), s.deferred.delays())
+}
+
+// joined joins the reasons that are not "".
+func joined(reasons ...string) string {
+	return strings.Join(slices.DeleteFunc(reasons, func(text string) bool { return text == "" }), "; ")
 }
 
 // mostTroubleText limits the bytes of the reason in a watermark. Every watermark carries it.
@@ -165,8 +165,8 @@ func (s *state) noteTrouble(trouble watermark.Trouble, at Moment) {
 	s.mark.Trouble = continued(s.mark.Trouble, trouble)
 }
 
-// continued returns trouble with a bounded text. If before is of the same kind, it began when before did. Whether
-// other rows go on does not matter: it may differ with each read.
+// continued returns trouble with a bounded text. If before is of the same kind, it began when before did.
+// Whether other rows go on does not matter: it may differ with each read.
 func continued(before *watermark.Trouble, trouble watermark.Trouble) *watermark.Trouble {
 	if len(trouble.Why) > mostTroubleText {
 		trouble.Why = strings.ToValidUTF8(trouble.Why[:mostTroubleText], "") + "..."

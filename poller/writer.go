@@ -74,8 +74,8 @@ func (w *writer) commit(tx watermark.Transaction) error {
 	return nil
 }
 
-// commitIfDue commits tx unless it would say nothing new but the time. A new Trouble waits too: it may come and go
-// with every poll.
+// commitIfDue commits tx unless it would say nothing new but the time. A new Trouble waits too: it may come
+// and go with every poll.
 func (w *writer) commitIfDue(tx watermark.Transaction) error {
 	s, now := w.state, w.cfg.now()
 	if w.failed != nil {
@@ -89,14 +89,19 @@ func (w *writer) commitIfDue(tx watermark.Transaction) error {
 	return nil
 }
 
-// commitIfFull commits tx and empties it when it holds as much as one transaction should.
-func (w *writer) commitIfFull(tx *watermark.Transaction) error {
-	if tx.Len() < w.cfg.Session.MaxRows() {
-		return nil
+// commitIfFull commits tx and empties it when it holds as much as one transaction should. If that fails, so
+// does every later commit.
+func (w *writer) commitIfFull(tx *watermark.Transaction) {
+	if tx.Len() >= w.cfg.Session.MaxRows() {
+		w.commitAll(tx)
 	}
+}
+
+// commitAll commits tx and empties it, like commitIfFull.
+func (w *writer) commitAll(tx *watermark.Transaction) {
 	full := *tx
 	*tx = watermark.Transaction{}
-	return w.commit(full)
+	_ = w.commit(full) // the next one returns the error
 }
 
 // trouble is the Trouble of the next transaction.

@@ -14,8 +14,8 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Comparison compares one part of a resource, or named rows of it, once. It is for one goroutine at a time. Only
-// See may be called beside it.
+// Comparison compares one part of a resource, or named rows of it, once. It is for one goroutine at a time.
+// Only See may be called beside it.
 type Comparison struct {
 	cfg      Config
 	part     Range
@@ -166,8 +166,8 @@ func (c *Comparison) Look(ctx context.Context) error {
 	return nil
 }
 
-// readAgain reads the suspects in the source, or every row if rows is nil, and notes in looked what the source
-// shows of them. It adds the hashes of rows without a usable id to nameless.
+// readAgain reads the suspects in the source, or every row if rows is nil, and notes in looked what the
+// source shows of them. It adds the hashes of rows without a usable id to nameless.
 func (c *Comparison) readAgain(ctx context.Context, rows []Suspect, looked map[int64]*suspect,
 	nameless map[uint64]bool) (empty bool, err error) {
 	for a, err := range c.cfg.Source(ctx, everyID, rows) {
@@ -271,9 +271,9 @@ func (c *Comparison) count(s *suspect) {
 	c.kept, s.counted = c.kept+n-s.counted, n
 }
 
-// See notes what another read of the source has shown of the suspects by now. When that read began is not known.
-// So it can restart a confirmation and cannot complete one: it may have gone to the same copy that lags at the
-// same moment as the last look. Any row without a usable id may be a row that the topic has.
+// See notes what another read of the source has shown of the suspects by now. When that read began is not
+// known. So it can restart a confirmation and cannot complete one: it may have gone to the same copy that
+// lags at the same moment as the last look. Any row without a usable id may be a row that the topic has.
 //
 // What is shown before First is over does not count. First confirms nothing.
 func (c *Comparison) See(rows []schemas.Record, rejects []schemas.Reject) {

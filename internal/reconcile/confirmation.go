@@ -14,8 +14,8 @@ import (
 //	first look  a poll      last look, an overlap later
 //	nothing     version 2   nothing: version 3 is under way
 //
-// A state is a version of the row, or another one that no version equals, such as that it was not shown. The zero
-// Confirmation has been shown nothing.
+// A state is a version of the row, or another one that no version equals, such as that it was not shown. The
+// zero Confirmation has been shown nothing.
 type Confirmation struct {
 	state rowset.Version
 	since time.Time // the end of the first read that showed state

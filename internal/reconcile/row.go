@@ -9,7 +9,8 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// States of a row that are no version of it: it was not shown, or it cannot be published. No row has their times.
+// States of a row that are no version of it: it was not shown, or it cannot be published. No row has their
+// times.
 var (
 	notShown = rowset.Version{Millis: schemas.MaxInstant.Millis() + 1}
 	rejected = rowset.Version{Millis: schemas.MaxInstant.Millis() + 2}
@@ -147,8 +148,8 @@ func foldStray(partitions []int32, p watermark.Published) []int32 {
 	return partitions
 }
 
-// show notes that a read of the comparison shows this version. A source may show an older one beside the row, also
-// one that cannot be published.
+// show notes that a read of the comparison shows this version. A source may show an older one beside the
+// row, also one that cannot be published.
 func (s *suspect) show(row *schemas.Record) {
 	s.note(versionOfRow(row))
 	if s.row != nil && row.UpdatedAt < s.row.UpdatedAt || s.reject != nil && row.UpdatedAt < s.reject.UpdatedAt {
