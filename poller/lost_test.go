@@ -294,7 +294,7 @@ func TestTheWatermarkSaysThatPollsFailOnceTheyHaveForAWhile(t *testing.T) {
 // Every reader of the watermarks sees why a resource fails, and an error may repeat a secret.
 func TestTheWatermarkShowsNoSecret(t *testing.T) {
 	s := openShop(t, 0, func(c *Config) {
-		c.Hooks.Hide = func(text string) string { return strings.ReplaceAll(text, "hunter2", "***") }
+		c.Hide = func(text string) string { return strings.ReplaceAll(text, "hunter2", "***") }
 	})
 	began := s.poller.cfg.now()
 	s.now = s.now.Add(time.Minute)

@@ -75,9 +75,11 @@ func (p *Poller) read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
 				yield(Batch{}, context.Cause(ctx))
 				return
 			}
-			if err := p.writer.reportWait(p.cfg.Hooks.waits()); err != nil {
-				yield(Batch{}, err)
-				return
+			if p.cfg.Waits != nil {
+				if err := p.writer.reportWait(p.cfg.Waits()); err != nil {
+					yield(Batch{}, err)
+					return
+				}
 			}
 			if batch == nil {
 				continue

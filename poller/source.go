@@ -140,13 +140,6 @@ type Done struct {
 	Delayed string
 }
 
-// Wait is a pause that the service asked for. The source reads again when it is over.
-type Wait struct {
-	Why string // the service's answer, for people
-	// Since is when it began to refuse, Until when it is asked again.
-	Since, Until time.Time
-}
-
 // LostError ends a pass that cannot rely on earlier reads: the source cannot use the Floor or the Cursor,
 // the database turned out to be another one, or its clock went back. Versions that were called final may be
 // read again after all. The caller reads back the rows that were published since settled, and asks again

@@ -81,8 +81,6 @@ const (
 //	a planned handover takes the attempt back. The next owner goes on with the part.
 //	the process dies   the next owner finds the attempt, and backs off: maybe it died of the sweep, and would
 //	                   take every owner with it. A request that comes after that begins at once.
-//
-// Polls come first: a new owner makes a complete pass before it sweeps.
 type sweeper struct {
 	cfg    *Config
 	board  *board
@@ -169,15 +167,16 @@ func (s *sweeper) asked(sweep bool) {
 // one of a write, or ctx has ended. With any other error the comparison is tried again, and polls go on.
 func (s *sweeper) step(ctx context.Context) error {
 	w := s.inHand
-	if w == nil {
+	switch {
+	case s.state.passes == 0: // polls come first: a new owner is up to date before it sweeps
+		return nil
+	case w == nil:
 		return s.begin(ctx)
-	}
-	if w.working == nil {
-		if s.cfg.now().Before(w.due) {
-			return nil
+	case w.working == nil:
+		if !s.cfg.now().Before(w.due) {
+			w.looks++
+			s.work(ctx, "looking again", w.Look)
 		}
-		w.looks++
-		s.work(ctx, "looking again", w.Look)
 		return nil
 	}
 	var err error

@@ -45,9 +45,7 @@ func (w *writer) commit(tx watermark.Transaction) error {
 	w.state.seal(&tx, w.cfg.wall())
 	if trouble := w.trouble(); trouble != nil {
 		shown := *trouble
-		if w.cfg.Hooks.Hide != nil {
-			shown.Why = w.cfg.Hooks.Hide(shown.Why)
-		}
+		shown.Why = w.cfg.Hide(shown.Why)
 		tx.Watermark.Trouble = &shown
 	}
 	if w.failed = w.cfg.Session.Commit(w.commits, tx); w.failed != nil {
@@ -59,9 +57,7 @@ func (w *writer) commit(tx watermark.Transaction) error {
 	}
 	w.written = now
 	w.cfg.Metrics.RowsPublished.Add(float64(len(tx.Rows)))
-	if w.cfg.Hooks.Published != nil {
-		w.cfg.Hooks.Published(tx.Rows, tx.Deletes)
-	}
+	w.cfg.Published(tx.Rows, tx.Deletes)
 	for _, letter := range tx.DeadLetters {
 		if letter.Row != nil {
 			field := cmp.Or(letter.Field, "row")
@@ -156,18 +152,17 @@ func (w *writer) reportFailure(err error, since time.Time) error {
 // idleWrite, and when that is over. A pause may be longer than an owner may leave its watermark alone:
 // without these transactions the owner would look dead. It is called between two batches, when the
 // watermark is true.
-func (w *writer) reportWait(pause *Wait) error {
+func (w *writer) reportWait(why string, since, until time.Time) error {
 	at := w.cfg.Clock()
 	switch {
-	case pause == nil && w.wait != nil:
+	case since.IsZero() && w.wait != nil:
 		w.wait = nil
 		return w.commitIfDue(watermark.Transaction{})
-	case pause == nil, pause.Until.Before(at.Now), pause.Until.Sub(pause.Since) < idleWrite,
-		at.Now.Sub(w.written) < idleWrite:
+	case since.IsZero(), until.Before(at.Now), until.Sub(since) < idleWrite, at.Now.Sub(w.written) < idleWrite:
 		return nil // also while the answer to the first request after the pause is under way
 	}
-	w.wait = continued(w.trouble(), watermark.Trouble{Since: at.Wall.Add(pause.Since.Sub(at.Now)), Failing: true,
-		Why: fmt.Sprintf("waiting for the service: %s. Nothing is sent to it until %s", pause.Why,
-			at.Wall.Add(pause.Until.Sub(at.Now)))})
+	w.wait = continued(w.trouble(), watermark.Trouble{Since: at.Wall.Add(since.Sub(at.Now)), Failing: true,
+		Why: fmt.Sprintf("waiting for the service: %s. Nothing is sent to it until %s", why,
+			at.Wall.Add(until.Sub(at.Now)))})
 	return w.commit(watermark.Transaction{})
 }
