@@ -556,6 +556,11 @@ func TestRowsThatTheSweepMeetsAndCannotPublishBecomeDeadLetters(t *testing.T) {
 	if got := s.sweep(); got.DeadLetters != 3 || len(s.letters) != 3 {
 		t.Errorf("the next one: swept %+v, dead letters %v", got, s.letters)
 	}
+	delete(s.rows, 51)
+	s.now = s.now.Add(2 * shopOverlap)
+	if s.sweep(); len(s.letters) != 2 {
+		t.Errorf("the row without a usable id is gone, and the letters are %v", s.letters)
+	}
 }
 
 // Over REST a row is looked for by its day. One without any cannot be, and yet it cannot be published.
