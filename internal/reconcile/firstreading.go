@@ -90,8 +90,13 @@ func (f *firstReading) foldIntoTable(p watermark.Published) {
 // put notes a row. If there is no room, the part ends earlier, maybe before this row.
 func (f *firstReading) put(id int64, v rowset.Version) {
 	for f.part.Holds(id) && !f.rows.Put(id, v) {
-		const enough = 1024
-		f.endBefore(nearLast(f.rows.Sample(enough)))
+		var sample []int64
+		for id := range f.rows.All() {
+			if sample = append(sample, id); len(sample) == 1024 {
+				break
+			}
+		}
+		f.endBefore(nearLast(sample))
 		f.rows.RemoveFrom(f.part.Last + 1)
 	}
 }
@@ -201,12 +206,12 @@ func (f *firstReading) meetReject(r *schemas.Reject) {
 // stray, and those with a dead letter. It counts the part's rows.
 func (f *firstReading) suspectUnmet() {
 	counted := func(id int64, v rowset.Version) bool { return f.part.Holds(id) && v.Millis != notShown.Millis }
-	f.rows.Each(func(id int64, v rowset.Version) {
+	for id, v := range f.rows.All() {
 		if counted(id, v) && !v.Marked && v.Millis >= f.cfg.Start.Millis() {
 			f.differ(id)
 			f.makeRoom()
 		}
-	})
+	}
 	for id := range f.strays {
 		f.differ(id)
 		f.makeRoom()
@@ -217,7 +222,7 @@ func (f *firstReading) suspectUnmet() {
 			f.makeRoom()
 		}
 	}
-	f.rows.Each(func(id int64, v rowset.Version) {
+	for id, v := range f.rows.All() {
 		if counted(id, v) {
 			f.report.TopicRows++
 			if !v.Marked && v.Millis < f.cfg.Start.Millis() {
@@ -227,5 +232,5 @@ func (f *firstReading) suspectUnmet() {
 		if f.part.Holds(id) && v.Marked && !f.letters[id] {
 			f.report.SourceRows++
 		}
-	})
+	}
 }
