@@ -17,13 +17,12 @@ import (
 func (s *sweeper) erase() error {
 	var tx watermark.Transaction
 	c, mark, left := s.inHand.Report(), &s.state.mark, map[int64]string{}
-	for _, asked := range mark.Erase { // a later request may confirm what an earlier one did not
-		if confirmed, sought := s.inHand.erase[asked.ID]; sought {
-			s.inHand.erase[asked.ID] = confirmed || asked.Confirmed
-		}
+	confirmed := map[int64]bool{} // by any of the requests for the row
+	for _, asked := range mark.Erase {
+		confirmed[asked.ID] = confirmed[asked.ID] || asked.Confirmed
 	}
 	for _, d := range s.inHand.Differences() {
-		confirmed, doubt := s.inHand.erase[d.ID], doubtThatGone(c, 1)
+		doubt := doubtThatGone(c, 1)
 		rows, budget := s.state.budget(0, s.cfg.wall())
 		switch {
 		case d.Row != nil, d.Reject != nil, d.Kind == reconcile.Unknown:
@@ -32,7 +31,7 @@ func (s *sweeper) erase() error {
 			left[d.ID] = watermark.NoSuchRow
 		case doubt != "":
 			left[d.ID] = doubt
-		case !confirmed && budget == 0:
+		case !confirmed[d.ID] && budget == 0:
 			left[d.ID] = fmt.Sprintf("%d rows were deleted today (UTC) without a confirmation, which is the day's "+
 				"limit (to delete this one too: storestream erase %s %d --confirm-deletes 1)", rows,
 				s.cfg.Resource.Name, d.ID)
@@ -41,7 +40,7 @@ func (s *sweeper) erase() error {
 		case !d.Counts:
 			left[d.ID] = "it came and went while it was looked for"
 		default:
-			s.state.delete(&tx, d.ID, d.Strays, confirmed, s.cfg.wall())
+			s.state.delete(&tx, d.ID, d.Strays, confirmed[d.ID], s.cfg.wall())
 			left[d.ID] = ""
 		}
 		s.inHand.Forget(d.ID)
