@@ -30,6 +30,9 @@ type Comparison struct {
 	// everywhere is set once a full reading has looked for every suspect.
 	everywhere bool
 	report     Report
+	// rows are the topic's rows and the source's other rows, those as notShown. A row is marked once the source
+	// has shown it. They are empty but while First reads a part.
+	rows *rowset.Set
 
 	mu       sync.Mutex // of what See changes, while another goroutine is in a look
 	watching bool       // First is over, so See counts
@@ -78,7 +81,7 @@ func New(cfg Config) *Comparison {
 	cfg.Memory = cmp.Or(cfg.Memory, 128<<20)
 	cfg.MaxRecordBytes = cmp.Or(cfg.MaxRecordBytes, math.MaxInt)
 	return &Comparison{cfg: cfg, part: Range{cfg.From, math.MaxInt64}, letters: map[int64]bool{},
-		suspects: map[int64]*suspect{}}
+		suspects: map[int64]*suspect{}, rows: rowset.New(0)}
 }
 
 // First reads both sides once. It calls progress now and then, with the rows of the topic and of the source
@@ -96,7 +99,7 @@ func (c *Comparison) First(ctx context.Context, progress func(topicRows, sourceR
 	}
 	c.everywhere = c.cfg.ByID
 	for _, id := range c.cfg.IDs {
-		c.suspect(id, rowset.Version{}, false)
+		c.suspect(id)
 	}
 	wanted := func(id int64) bool { return c.suspects[id] != nil }
 	c.ends, err = c.cfg.Topic(ctx, nil, wanted, func(p watermark.Published) error {
@@ -250,15 +253,14 @@ func (c *Comparison) clear() {
 	}
 }
 
-// suspect returns the suspect id, and makes it if there is none. topic is its version in the topic, if
-// inTopic.
-func (c *Comparison) suspect(id int64, topic rowset.Version, inTopic bool) *suspect {
+// suspect returns the suspect id, and makes it if there is none.
+func (c *Comparison) suspect(id int64) *suspect {
 	s := c.suspects[id]
 	if s == nil {
-		topic.Marked = false
 		_, letter := c.cfg.Letters[id]
-		s = &suspect{inTopic: inTopic, topic: topic, topicBefore: topic, created: schemas.MinInstant,
-			letter: letter, named: c.cfg.IDs != nil}
+		s = &suspect{created: schemas.MinInstant, letter: letter, named: c.cfg.IDs != nil}
+		s.topic, s.inTopic = c.inTopic(id)
+		s.topicBefore = s.topic
 		c.suspects[id] = s
 		c.count(s)
 	}
