@@ -3,6 +3,7 @@ package poller
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -140,13 +141,12 @@ func (s *state) dealtWithAll() bool {
 
 // whyDelayed returns why settled stands still, "" if it does not.
 func (s *state) whyDelayed() string {
-	var why []string
-	for _, text := range []string{s.delayed, s.deadLetters.delays(), s.deferred.delays()} {
-		if text != "" {
-			why = append(why, text)
-		}
-	}
-	return strings.Join(why, "; ")
+	return joined(s.delayed, s.deadLetters.delays(), s.deferred.delays())
+}
+
+// joined joins the reasons that are not "".
+func joined(reasons ...string) string {
+	return strings.Join(slices.DeleteFunc(reasons, func(text string) bool { return text == "" }), "; ")
 }
 
 // mostTroubleText limits the bytes of the reason in a watermark. Every watermark carries it.
@@ -166,20 +166,16 @@ func (s *state) noteTrouble(trouble watermark.Trouble, at Moment) {
 }
 
 // continued returns trouble with a bounded text. If before is of the same kind, it began when before did.
+// Whether other rows go on does not matter: it may differ with each read.
 func continued(before *watermark.Trouble, trouble watermark.Trouble) *watermark.Trouble {
 	if len(trouble.Why) > mostTroubleText {
 		trouble.Why = strings.ToValidUTF8(trouble.Why[:mostTroubleText], "") + "..."
 	}
-	if sameKind(before, &trouble) {
+	if before.Blocked() == trouble.Blocked() && before.SettlingDelayed() == trouble.SettlingDelayed() &&
+		before != nil {
 		trouble.Since = min(trouble.Since, before.Since)
 	}
 	return &trouble
-}
-
-// sameKind reports whether a and b are of one kind, whatever their reasons are. Whether other rows go on
-// does not matter: it may differ with each read.
-func sameKind(a, b *watermark.Trouble) bool {
-	return (a == nil) == (b == nil) && a.Blocked() == b.Blocked() && a.SettlingDelayed() == b.SettlingDelayed()
 }
 
 // noteSource notes the source in use, and returns a *LostError if the watermark says that the resource was

@@ -18,12 +18,20 @@ type Config struct {
 	Source   Source
 	Session  Session
 	Requests Requests
-	Hooks    Hooks
 	Sweep    SweepConfig
 	Metrics  *metrics.Resource
 	Log      *zap.Logger
 	// Failures counts consecutive failures across takeovers. A successful poll resets it. nil: a new one.
 	Failures *Failures
+	// Waits returns the pause that the service asked for, while it lasts: the service's answer, since when it
+	// refuses, and until when it is not asked. Without a pause, since is the zero time. nil: it never asks.
+	Waits func() (why string, since, until time.Time)
+	// Renewed returns a channel that is closed when the credentials of sources may have changed.
+	Renewed func() <-chan struct{}
+	// Hide takes secrets out of a text that all readers of the watermarks see.
+	Hide func(text string) string
+	// Published is called with the rows and deletions of each transaction that is committed.
+	Published func(rows []schemas.Record, deleted []int64)
 }
 
 // Settings say which resource is polled, and how.
@@ -80,30 +88,4 @@ type Requests interface {
 	After(resource string, id int64, uid string) []watermark.Request
 	// Changed returns a channel that is closed when the next request arrives, for any resource.
 	Changed() <-chan struct{}
-}
-
-// Hooks are functions of the surroundings. Each may be nil.
-type Hooks struct {
-	// Waits returns the pause that the service asked for, while it lasts, or nil.
-	Waits func() *Wait
-	// Renewed returns a channel that is closed when the credentials of sources may have changed.
-	Renewed func() <-chan struct{}
-	// Hide takes secrets out of a text that all readers of the watermarks see.
-	Hide func(text string) string
-	// Published is called with the rows and deletions of each transaction that is committed.
-	Published func(rows []schemas.Record, deleted []int64)
-}
-
-func (h *Hooks) waits() *Wait {
-	if h.Waits == nil {
-		return nil
-	}
-	return h.Waits()
-}
-
-func (h *Hooks) renewed() <-chan struct{} {
-	if h.Renewed == nil {
-		return nil
-	}
-	return h.Renewed()
 }

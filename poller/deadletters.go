@@ -12,28 +12,20 @@ import (
 // deadLetters are the dead letters of one resource, as the topic has them after the transaction in hand.
 type deadLetters struct {
 	settings *Settings
-	known    map[string]deadLetter // those in the topic, by key
-	most     int                   // watermark.MaxDeadLetters
+	known    map[string]uint64 // the hash of the row of each letter in the topic, by key
+	most     int               // watermark.MaxDeadLetters
 	// beyond are the rows for whose letters there was no room.
 	beyond leftovers
-	// round counts the sweeps. A sweep takes out the letters of rows without a usable id that no read has met
-	// since it began. It looks the others up.
-	round int
-}
-
-type deadLetter struct {
-	hash uint64 // of the row
-	met  int    // in which round a read last met the row as one that cannot be published
+	// met has the keys of rows that a read has met as ones that cannot be published, since the last sweep
+	// began. A sweep takes out the letters of the other rows without a usable id. It looks the rows with an id
+	// up.
+	met map[string]bool
 }
 
 // newDeadLetters begins with the letters in the topic, by the hash of their row.
 func newDeadLetters(settings *Settings, inTopic map[string]uint64) *deadLetters {
-	d := &deadLetters{settings: settings, known: make(map[string]deadLetter, len(inTopic)),
+	return &deadLetters{settings: settings, known: maps.Collect(maps.All(inTopic)), met: map[string]bool{},
 		most: watermark.MaxDeadLetters, beyond: newLeftovers()}
-	for key, hash := range inTopic {
-		d.known[key] = deadLetter{hash: hash}
-	}
-	return d
 }
 
 func (d *deadLetters) key(r *schemas.Reject) string {
@@ -44,7 +36,7 @@ func (d *deadLetters) key(r *schemas.Reject) string {
 // does not repeat it. If a resource has as many as it may have, write leaves it out. Then settled stays
 // before the row, so that later passes read it again.
 func (d *deadLetters) write(tx *watermark.Transaction, r *schemas.Reject) bool {
-	if d.met(r) {
+	if d.meet(r) {
 		return false
 	}
 	key := d.key(r)
@@ -52,7 +44,7 @@ func (d *deadLetters) write(tx *watermark.Transaction, r *schemas.Reject) bool {
 		d.beyond.add(r.UpdatedAt)
 		return true
 	}
-	d.known[key] = deadLetter{hash: watermark.DeadLetterHash(r.Row), met: d.round}
+	d.known[key], d.met[key] = watermark.DeadLetterHash(r.Row), true
 	tx.DeadLetters = append(tx.DeadLetters, watermark.DeadLetter{Key: key, Row: r.Row,
 		Source: d.settings.SourceName, Field: r.Field, Err: r.Err})
 	return true
@@ -79,16 +71,15 @@ func (d *deadLetters) tooLarge(row *schemas.Record, size, most int) *schemas.Rej
 			d.settings.Resource.RejectHash(row.Value))}
 }
 
-// met notes that a read met a row which cannot be published, and says whether the topic holds just this dead
-// letter.
-func (d *deadLetters) met(r *schemas.Reject) bool {
+// meet notes that a read met a row which cannot be published, and reports whether the topic holds just this
+// dead letter.
+func (d *deadLetters) meet(r *schemas.Reject) bool {
 	key := d.key(r)
-	letter, there := d.known[key]
+	hash, there := d.known[key]
 	if there {
-		letter.met = d.round
-		d.known[key] = letter
+		d.met[key] = true
 	}
-	return there && letter.hash == watermark.DeadLetterHash(r.Row)
+	return there && hash == watermark.DeadLetterHash(r.Row)
 }
 
 // takeOut takes out the dead letter of a row, if there is one, and returns its key.
@@ -102,16 +93,17 @@ func (d *deadLetters) takeOut(tx *watermark.Transaction, id int64) (key string, 
 
 func (d *deadLetters) remove(tx *watermark.Transaction, key string) {
 	delete(d.known, key)
+	delete(d.met, key)
 	tx.DeadLetters = append(tx.DeadLetters, watermark.DeadLetter{Key: key, Source: d.settings.SourceName})
 }
 
 // beginRound begins a sweep, and returns the rows that have a dead letter: its hash, by id.
 func (d *deadLetters) beginRound() map[int64]uint64 {
-	d.round++
+	clear(d.met)
 	rows := map[int64]uint64{}
-	for key, letter := range d.known {
-		if id, ok := watermark.DeadLetterRow(key, letter.hash); ok {
-			rows[id] = letter.hash
+	for key, hash := range d.known {
+		if id, ok := watermark.DeadLetterRow(key, hash); ok {
+			rows[id] = hash
 		}
 	}
 	return rows
@@ -122,7 +114,7 @@ func (d *deadLetters) beginRound() map[int64]uint64 {
 func (d *deadLetters) unmet() []string {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(d.known)) {
-		if _, ok := watermark.DeadLetterRow(key, d.known[key].hash); !ok && d.known[key].met < d.round {
+		if _, ok := watermark.DeadLetterRow(key, d.known[key]); !ok && !d.met[key] {
 			keys = append(keys, key)
 		}
 	}

@@ -130,7 +130,7 @@ func TestTheLetterOfARowThatIsTooLargeTellsNothingOfPersonalFields(t *testing.T)
 			if got := len(tx.DeadLetters) == 2; got != want[i] {
 				t.Errorf("dead_letters.rows full %v: another %s gave %d letters", full, change, len(tx.DeadLetters))
 			}
-			d.known = map[string]deadLetter{}
+			d.known = map[string]uint64{}
 		}
 	}
 }

@@ -61,7 +61,7 @@ func (s *state) decideReject(tx *watermark.Transaction, r *schemas.Reject) {
 	switch _, wanted := s.wanted[r.ID]; {
 	case s.wanted != nil && !(wanted && r.HasID):
 	case r.UpdatedAt != schemas.MinInstant && r.UpdatedAt < s.from:
-		s.deadLetters.met(r)
+		s.deadLetters.meet(r)
 		s.beforeStart++
 	default:
 		s.writeLetter(tx, r)

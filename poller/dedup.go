@@ -198,7 +198,9 @@ func (d *dedup) evict(settled schemas.Instant) {
 
 func (d *dedup) findOldest() {
 	oldest := int64(math.MaxInt64)
-	d.rows.Each(func(_ int64, v rowset.Version) { oldest = min(oldest, v.Millis) })
+	for _, v := range d.rows.All() {
+		oldest = min(oldest, v.Millis)
+	}
 	switch {
 	case d.lacking > 0: // nobody knows how old those are
 		d.oldest = schemas.MinInstant

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/internal/reconcile"
+	"github.com/storestream/storestream/internal/rowset"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/schemas"
 )
@@ -38,22 +39,16 @@ import (
 type deferred struct {
 	overlap time.Duration
 	most    int // rows at once
-	rows    map[int64]reconcile.Confirmation[deferredRow]
+	rows    map[int64]reconcile.Confirmation
 	// beyond are the rows for which there was no room. They find room when the others have been looked at.
 	beyond leftovers
-}
-
-// deferredRow is a state of a row that may be older than the published one.
-type deferredRow struct {
-	updatedAt schemas.Instant
-	hash      uint64
 }
 
 // maxDeferred limits the memory, some 80 bytes a row, and the second looks.
 const maxDeferred = 10_000
 
 func newDeferred(overlap time.Duration) deferred {
-	return deferred{overlap, maxDeferred, map[int64]reconcile.Confirmation[deferredRow]{}, newLeftovers()}
+	return deferred{overlap, maxDeferred, map[int64]reconcile.Confirmation{}, newLeftovers()}
 }
 
 // confirms notes another state of a row, which the source may have had as early as at shown. It reports
@@ -65,7 +60,7 @@ func (d *deferred) confirms(row *schemas.Record, hash uint64, now, shown time.Ti
 		d.beyond.add(row.UpdatedAt)
 		return false
 	}
-	state := deferredRow{row.UpdatedAt, hash}
+	state := rowset.VersionOf(row.UpdatedAt, hash)
 	noted.Shown(state, shown, now)
 	d.rows[row.ID] = noted
 	return noted.Counts(state, d.overlap)
@@ -84,7 +79,7 @@ func (d *deferred) empty() bool { return len(d.rows) == 0 && d.beyond.rows() == 
 func (d *deferred) earliest() schemas.Instant {
 	e := d.beyond.earliest()
 	for _, row := range d.rows {
-		e = min(e, row.State().updatedAt)
+		e = min(e, schemas.InstantOfMillis(row.State().Millis))
 	}
 	return e
 }
@@ -118,7 +113,8 @@ func (d *deferred) due(now time.Time) map[int64]Suspect {
 	rows := map[int64]Suspect{}
 	for id, row := range d.rows {
 		if !now.Before(row.Due(d.overlap)) {
-			rows[id] = Suspect{ID: id, UpdatedAt: row.State().updatedAt, CreatedAt: schemas.MinInstant}
+			rows[id] = Suspect{ID: id, UpdatedAt: schemas.InstantOfMillis(row.State().Millis),
+				CreatedAt: schemas.MinInstant}
 		}
 	}
 	return rows

@@ -27,7 +27,7 @@
 //	cannot be published, or is too large     dead letter, unless the topic has it         deadLetters.write
 //	can be published again                   its dead letter is taken out                 state.heal
 //	the source has it, the topic does not    published by a sweep                         repair
-//	deleted: the source no longer shows it   reported or deleted by a sweep               repair.deleteRows
+//	deleted: the source no longer shows it   reported or deleted by a sweep               repair
 //
 // The way of a row is one loop, Poller.publish:
 //

@@ -16,31 +16,37 @@ import (
 // with its first look.
 func (s *sweeper) erase() error {
 	var tx watermark.Transaction
-	c, left, mark := s.inHand.Report(), map[int64]string{}, &s.state.mark
-	rows := s.inHand.Differences()
-	for _, asked := range mark.Erase { // a later request may confirm what an earlier one did not
-		if confirmed, sought := s.inHand.erase[asked.ID]; sought {
-			s.inHand.erase[asked.ID] = confirmed || asked.Confirmed
-		}
+	c, mark, left := s.inHand.Report(), &s.state.mark, map[int64]string{}
+	confirmed := map[int64]bool{} // by any of the requests for the row
+	for _, asked := range mark.Erase {
+		confirmed[asked.ID] = confirmed[asked.ID] || asked.Confirmed
 	}
-	for i, d := range rows {
-		confirmed := s.inHand.erase[d.ID]
-		why := s.keepReason(&d, c, confirmed)
+	for _, d := range s.inHand.Differences() {
+		doubt := doubtThatGone(c, 1)
+		rows, budget := s.state.budget(0, s.cfg.wall())
 		switch {
-		case why == "" && !d.Counts && s.inHand.looks < mostLooks:
+		case d.Row != nil, d.Reject != nil, d.Kind == reconcile.Unknown:
+			left[d.ID] = "the service has it"
+		case d.Kind == "":
+			left[d.ID] = watermark.NoSuchRow
+		case doubt != "":
+			left[d.ID] = doubt
+		case !confirmed[d.ID] && budget == 0:
+			left[d.ID] = fmt.Sprintf("%d rows were deleted today (UTC) without a confirmation, which is the day's "+
+				"limit (to delete this one too: storestream erase %s %d --confirm-deletes 1)", rows,
+				s.cfg.Resource.Name, d.ID)
+		case !d.Counts && s.inHand.looks < mostLooks:
 			continue
-		case why == "" && !d.Counts:
-			why = "it came and went while it was looked for"
-		case why == "":
-			s.state.delete(&tx, d.ID, d.Strays, confirmed, s.cfg.wall())
+		case !d.Counts:
+			left[d.ID] = "it came and went while it was looked for"
+		default:
+			s.state.delete(&tx, d.ID, d.Strays, confirmed[d.ID], s.cfg.wall())
+			left[d.ID] = ""
 		}
-		left[d.ID] = why
 		s.inHand.Forget(d.ID)
-		if tx.Len() >= s.cfg.Session.MaxRows() && i < len(rows)-1 {
+		if tx.Len() >= s.cfg.Session.MaxRows() {
 			mark.EndErase(left, s.cfg.wall())
-			if err := s.writer.commitIfFull(&tx); err != nil {
-				return err
-			}
+			s.writer.commitAll(&tx)
 		}
 	}
 	if len(left) > 0 {
@@ -60,25 +66,4 @@ func (s *sweeper) erase() error {
 		s.done()
 	}
 	return nil
-}
-
-// keepReason returns why a row has to stay after a look, or "" if it may go. confirmed is Erase.Confirmed.
-func (s *sweeper) keepReason(d *reconcile.Difference, c reconcile.Report, confirmed bool) string {
-	switch {
-	case d.Row != nil, d.Reject != nil, d.Kind == reconcile.Unknown:
-		return "the service has it"
-	case d.Kind == "":
-		return watermark.NoSuchRow
-	case c.Nameless > 0:
-		return "the service shows rows without a usable id, and it may be one of them"
-	case c.Empty:
-		return "the service shows no row at all: " + notForDeletion
-	case confirmed:
-		return ""
-	}
-	if rows, left := s.state.budget(0, s.cfg.wall()); left == 0 {
-		return fmt.Sprintf("%d rows were deleted today (UTC) without a confirmation, which is the day's limit (to "+
-			"delete this one too: storestream erase %s %d --confirm-deletes 1)", rows, s.cfg.Resource.Name, d.ID)
-	}
-	return ""
 }

@@ -215,7 +215,7 @@ func TestARowThatTheServiceHasIsNotErased(t *testing.T) {
 func TestARowThatNobodyCanLookForIsNotErased(t *testing.T) {
 	for want, change := range map[string]func(s *shop){
 		"the topic holds no such row": func(s *shop) { s.erase(99) },
-		"shows no row at all": func(s *shop) {
+		"showed no row at all": func(s *shop) {
 			clear(s.rows)
 			s.erase(3)
 		},
@@ -224,7 +224,7 @@ func TestARowThatNobodyCanLookForIsNotErased(t *testing.T) {
 			s.rows[3] = row{id: 3, updatedAt: s.now.Add(24 * time.Hour), content: 7, bad: true, dayless: true}
 			s.erase(3)
 		},
-		"rows without a usable id": func(s *shop) {
+		"without a usable id": func(s *shop) {
 			s.rows[3] = row{id: 3, updatedAt: schemas.MinInstant, bad: true, nameless: true}
 			s.erase(3)
 		},
@@ -304,7 +304,7 @@ func TestAnEmptyAnswerDoesNotConfirmThatARowIsDeleted(t *testing.T) {
 	s.pollFor(5 * time.Second)
 	clear(s.rows)
 	s.pollFor(2 * s.config.Overlap)
-	if got := s.mark.Erased; len(got) != 1 || !strings.Contains(got[0].Left, "shows no row at all") {
+	if got := s.mark.Erased; len(got) != 1 || !strings.Contains(got[0].Left, "showed no row at all") {
 		t.Errorf("the watermark says %+v", got)
 	}
 	if r, _ := s.newest(3); r.Tombstone {

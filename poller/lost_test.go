@@ -285,16 +285,16 @@ func TestTheWatermarkSaysThatPollsFailOnceTheyHaveForAWhile(t *testing.T) {
 		told.Since != schemas.InstantOf(began) {
 		t.Errorf("after ten seconds: %+v", told)
 	}
-	s.now = s.now.Add(time.Second)
+	s.now = s.now.Add(idleWrite)
 	if err := s.work(); err != nil || s.mark.Trouble != nil {
-		t.Errorf("a second later a poll succeeds: %+v, %v", s.mark.Trouble, err)
+		t.Errorf("ten seconds later a poll succeeds: %+v, %v", s.mark.Trouble, err)
 	}
 }
 
 // Every reader of the watermarks sees why a resource fails, and an error may repeat a secret.
 func TestTheWatermarkShowsNoSecret(t *testing.T) {
 	s := openShop(t, 0, func(c *Config) {
-		c.Hooks.Hide = func(text string) string { return strings.ReplaceAll(text, "hunter2", "***") }
+		c.Hide = func(text string) string { return strings.ReplaceAll(text, "hunter2", "***") }
 	})
 	began := s.poller.cfg.now()
 	s.now = s.now.Add(time.Minute)
@@ -319,7 +319,7 @@ func TestTheWatermarkSaysThatAResourceIsBlocked(t *testing.T) {
 		written++
 		return publish(ctx, tx)
 	}
-	for range 9 {
+	for range 11 {
 		blocked := s.blocked()
 		if err := s.poller.writer.reportFailure(blocked, s.poller.cfg.now()); err != nil {
 			t.Fatal(err)
@@ -332,7 +332,7 @@ func TestTheWatermarkSaysThatAResourceIsBlocked(t *testing.T) {
 		t.Errorf("trouble: %+v", told)
 	}
 	if written != 1 {
-		t.Errorf("%d watermarks within nine seconds", written)
+		t.Errorf("%d watermarks within eleven seconds", written)
 	}
 	err := s.poller.writer.reportFailure(errors.New("connection refused"),
 		s.poller.cfg.now())

@@ -93,12 +93,12 @@ func (p *Poller) Run(ctx context.Context) error {
 		if err := p.acceptRequests(); err != nil {
 			return err
 		}
-		began, renewed := p.cfg.now(), p.cfg.Hooks.renewed() // before the poll uses the credentials
+		began, renewed := p.cfg.now(), p.cfg.Renewed() // before the poll uses the credentials
 		next := began
 		err := p.poll(ctx)
 		if err == nil {
 			next = p.ended(began, nil)
-			err = p.sweep(ctx)
+			err = p.sweeper.step(ctx)
 		}
 		switch {
 		case err == nil:
@@ -213,15 +213,6 @@ func (p *Poller) publish(batches iter.Seq2[Batch, error]) error {
 		}
 	}
 	return nil
-}
-
-// sweep takes the comparison in hand a step further after a successful poll. Polls come first: a new owner is
-// up to date before it sweeps.
-func (p *Poller) sweep(ctx context.Context) error {
-	if p.state.passes == 0 {
-		return nil
-	}
-	return p.sweeper.step(ctx)
 }
 
 // ended logs, counts and shows how a poll ended, and says when the next one begins.

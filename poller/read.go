@@ -24,7 +24,7 @@ var errBrokenOff = errors.New("the read was broken off")
 func (p *Poller) read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
 	return func(yield func(Batch, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)
-		batches, dealtWith := make(chan *Batch), make(chan struct{})
+		batches, dealtWith := make(chan *Batch), make(chan struct{}, 1)
 		var failed error // how the source ended, once batches is closed
 		go func() {
 			defer close(batches)
@@ -33,11 +33,10 @@ func (p *Poller) read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
 				if failed = err; failed != nil {
 					return
 				}
-				p.sweeper.sights.note(&b) // for the comparison in hand
-				select {
-				case batches <- &b:
-				case <-ctx.Done():
+				if w := p.sweeper.inHand; w != nil { // what is published, or dropped, was seen before
+					w.See(b.Rows, b.Rejects)
 				}
+				batches <- &b // it is taken, or dropped
 				if b.Done != nil {
 					select {
 					case <-dealtWith:
@@ -69,13 +68,12 @@ func (p *Poller) read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
 				}
 				batch = b
 			case <-ticker.C:
-			case <-ctx.Done():
-				yield(Batch{}, context.Cause(ctx))
-				return
 			}
-			if err := p.writer.reportWait(p.cfg.Hooks.waits()); err != nil {
-				yield(Batch{}, err)
-				return
+			if p.cfg.Waits != nil {
+				if err := p.writer.reportWait(p.cfg.Waits()); err != nil {
+					yield(Batch{}, err)
+					return
+				}
 			}
 			if batch == nil {
 				continue
@@ -84,10 +82,7 @@ func (p *Poller) read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
 				return
 			}
 			if batch.Done != nil {
-				select {
-				case dealtWith <- struct{}{}:
-				case <-ctx.Done():
-				}
+				dealtWith <- struct{}{} // the goroutine has taken the one before, if there was one
 			}
 		}
 	}

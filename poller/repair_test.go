@@ -329,7 +329,7 @@ func TestALastLookThatMeetsNoRowAtAllDeletesNothing(t *testing.T) {
 		}
 		got := s.sweep()
 		s.looks = nil
-		if got.Extra == 0 || got.Tombstones != 0 || !strings.Contains(got.Left, "no row at all when") {
+		if got.Extra == 0 || got.Tombstones != 0 || !strings.Contains(got.Left, "no row at all") {
 			t.Errorf("swept %+v", got)
 		}
 		for _, row := range before {
@@ -363,7 +363,7 @@ func TestALookForRowsWithoutADayThatMeetsNoRowAtAllDeletesNothing(t *testing.T) 
 		}
 	}
 	got := s.sweep()
-	if got.Tombstones != 0 || len(s.letters) != 1 || !strings.Contains(got.Left, "no row at all when") {
+	if got.Tombstones != 0 || len(s.letters) != 1 || !strings.Contains(got.Left, "no row at all") {
 		t.Errorf("swept %+v, dead letters %v", got, s.letters)
 	}
 }
@@ -556,6 +556,11 @@ func TestRowsThatTheSweepMeetsAndCannotPublishBecomeDeadLetters(t *testing.T) {
 	if got := s.sweep(); got.DeadLetters != 3 || len(s.letters) != 3 {
 		t.Errorf("the next one: swept %+v, dead letters %v", got, s.letters)
 	}
+	delete(s.rows, 51)
+	s.now = s.now.Add(2 * shopOverlap)
+	if s.sweep(); len(s.letters) != 2 {
+		t.Errorf("the row without a usable id is gone, and the letters are %v", s.letters)
+	}
 }
 
 // Over REST a row is looked for by its day. One without any cannot be, and yet it cannot be published.
@@ -715,5 +720,19 @@ func TestASweepWaitsForOtherContentOfASecondThatIsNotSettled(t *testing.T) {
 		if r.ID == 1 {
 			t.Errorf("published: %+v", r)
 		}
+	}
+}
+
+// A consumer that keeps rows by key takes the tombstone over a stray for the row's own, until the row comes.
+func TestTombstonesOverStraysComeBeforeTheirRow(t *testing.T) {
+	s := openShop(t, 10, nil)
+	stray := s.published(s.rows[3])
+	stray.Partition, stray.Stray = 2, true
+	s.forge(stray)
+	before := len(s.topic)
+	s.sweep()
+	if len(s.topic) != before+2 || !s.topic[before].Stray || !s.topic[before].Tombstone ||
+		s.topic[before].Partition != 2 || s.topic[before+1].row != s.rows[3] {
+		t.Errorf("the sweep wrote %+v", s.topic[before:])
 	}
 }

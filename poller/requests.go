@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
@@ -52,25 +51,31 @@ func (p *Poller) acceptRequests() error {
 		return nil
 	}
 	replay := false
-	var accepted []watermark.Request
 	for _, r := range asked {
 		p.state.mark.Request, p.state.mark.RequestUID = r.ID, r.UID
 		now := p.cfg.wall()
+		// The record that the request is, and its author as the record says.
+		log := p.cfg.Log.With(zap.String("topic", r.Topic), zap.Int64("request", r.ID), zap.String("by", r.By),
+			zap.String("kind", string(r.Kind)))
+		named := r.ConfirmedDeletes
+		if named > 0 && !p.confirms(r, now) {
+			r.ConfirmedDeletes = 0
+			log.Warn("a request goes on without its --confirm-deletes: no pass is complete yet, or the request is "+
+				"more than an hour old", zapInstant("asked", r.At))
+		}
 		switch {
 		case r.Kind == watermark.Sweeps:
 			p.state.mark.Sweep = &watermark.Sweep{Request: r.ID, RequestUID: r.UID, At: now,
-				ConfirmedDeletes: p.confirmed(r, now)}
+				ConfirmedDeletes: r.ConfirmedDeletes}
 			p.sweeper.asked(true)
 		case r.Kind == watermark.Erases:
-			good := r
-			good.ConfirmedDeletes = p.confirmed(r, now)
-			p.state.mark.AcceptErase(good, now)
+			p.state.mark.AcceptErase(r, now)
 			p.sweeper.asked(false)
 		case r.Kind != watermark.Reset:
-			p.cfg.Log.Warn("request of an unknown kind, ignored", zapAsked(r), zap.String("kind", string(r.Kind)))
+			log.Warn("request of an unknown kind, ignored")
 			continue
 		case r.To == nil || *r.To > now.Add(resetAhead):
-			p.cfg.Log.Warn("reset refused: it has no time, or one in the future", zapAsked(r))
+			log.Warn("reset refused: it has no time, or one in the future")
 			continue
 		default:
 			ends, err := p.cfg.Session.EndOffsets(p.writer.commits)
@@ -78,17 +83,13 @@ func (p *Poller) acceptRequests() error {
 				return err
 			}
 			p.state.beginReplay(r, now, ends)
-			p.cfg.Log.Info("replay begins", zapInstant("from", *r.To), zapAsked(r))
+			log.Info("replay begins", zapInstant("from", *r.To))
 			replay = true
 		}
-		accepted = append(accepted, r)
+		log.Info("request accepted", zap.Int("confirmed_deletes", named), zap.Int("rows", len(r.Rows)))
 	}
 	if err := p.writer.commit(watermark.Transaction{}); err != nil {
 		return err
-	}
-	for _, r := range accepted { // the watermark has them: no successor accepts them again
-		p.cfg.Log.Info("request accepted", zapAsked(r), zap.String("kind", string(r.Kind)),
-			zap.Int("confirmed_deletes", r.ConfirmedDeletes), zap.Int("rows", len(r.Rows)))
 	}
 	if replay {
 		return ErrTakeover
@@ -99,27 +100,11 @@ func (p *Poller) acceptRequests() error {
 // confirmedFor is how long after a request its author may be taken to know which rows were deleted.
 const confirmedFor = time.Hour
 
-// confirmed returns how many deletions r confirms. It returns 0 if the confirmation is not valid any more. A
-// request may be done once more after the watermark is lost, and it may wait for weeks until an instance
-// polls the resource. By then other rows are missing than those that its author looked at.
-func (p *Poller) confirmed(r watermark.Request, now schemas.Instant) int {
-	good := p.state.mark.AsOf != schemas.MinInstant && now.Sub(r.At) < confirmedFor
-	if good || r.ConfirmedDeletes == 0 {
-		return r.ConfirmedDeletes
-	}
-	p.cfg.Log.Warn("a request goes on without its --confirm-deletes: no pass is complete yet, or the request "+
-		"is more than an hour old", zapAsked(r), zapInstant("asked", r.At))
-	return 0
-}
-
-// zapAsked says which record of which topic a request is, and by whom, as its writer says.
-func zapAsked(r watermark.Request) zap.Field {
-	return zap.Inline(zapcore.ObjectMarshalerFunc(func(line zapcore.ObjectEncoder) error {
-		line.AddString("topic", r.Topic)
-		line.AddInt64("request", r.ID)
-		line.AddString("by", r.By)
-		return nil
-	}))
+// confirms reports whether the confirmation of r is valid. A request may be done once more after the
+// watermark is lost, and it may wait for weeks until an instance polls the resource. By then other rows are
+// missing than those that its author looked at.
+func (p *Poller) confirms(r watermark.Request, now schemas.Instant) bool {
+	return p.state.mark.AsOf != schemas.MinInstant && now.Sub(r.At) < confirmedFor
 }
 
 func zapInstant(key string, i schemas.Instant) zap.Field { return zap.Stringer(key, i) }

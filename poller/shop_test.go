@@ -139,6 +139,8 @@ func newShop(t tester, now time.Time) *shop {
 			SourceName: "postgres", Interval: time.Second, Overlap: shopOverlap, Start: schemas.MinInstant},
 		Clock:  func() Moment { return Moment{s.now.Time(), s.clock()} },
 		Source: s, Session: s, Requests: s, Metrics: s.metrics.Resource("orders"), Log: zap.NewNop(),
+		Renewed: func() <-chan struct{} { return nil }, Hide: func(text string) string { return text },
+		Published: func([]schemas.Record, []int64) {},
 		Sweep: SweepConfig{Source: func() Source { return s }, Topic: s.readTopic,
 			Turn: make(chan struct{}, 1)},
 	}
@@ -383,7 +385,7 @@ func (s *shop) work() error {
 		s.polling = false
 	}
 	if err == nil {
-		err = s.poller.sweep(s.ctx)
+		err = s.poller.sweeper.step(s.ctx)
 	}
 	return err
 }

@@ -29,19 +29,6 @@ type Source interface {
 	Read(ctx context.Context, r Request) iter.Seq2[Batch, error]
 }
 
-// Each calls take for each batch of a read. It returns the first error of either.
-func Each(batches iter.Seq2[Batch, error], take func(Batch) error) error {
-	for b, err := range batches {
-		if err == nil {
-			err = take(b)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Kind is the purpose of a Request.
 type Kind int
 
@@ -138,13 +125,6 @@ type Done struct {
 	// Delayed is the reason why settling is delayed, for the log and the page: "a transaction is open since
 	// ...", "2026-11-20 cannot be closed: ...". "" means that it is not.
 	Delayed string
-}
-
-// Wait is a pause that the service asked for. The source reads again when it is over.
-type Wait struct {
-	Why string // the service's answer, for people
-	// Since is when it began to refuse, Until when it is asked again.
-	Since, Until time.Time
 }
 
 // LostError ends a pass that cannot rely on earlier reads: the source cannot use the Floor or the Cursor,

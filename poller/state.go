@@ -69,13 +69,8 @@ func (s *state) nextPass(at Moment) Request {
 // secondLook begins a look at these deferred rows.
 func (s *state) secondLook(due map[int64]Suspect, at Moment) Request {
 	s.from, s.wanted, s.readBegan = schemas.MinInstant, due, at
-	return s.lookup(slices.Collect(maps.Values(due)), at.Wall)
-}
-
-// lookup is a request for rows that were read before.
-func (s *state) lookup(suspects []Suspect, wall schemas.Instant) Request {
-	return Request{Kind: Lookup, Suspects: suspects, Identity: s.mark.Identity, Fields: s.expectedFields(),
-		Started: wall}
+	return Request{Kind: Lookup, Suspects: slices.Collect(maps.Values(due)), Identity: s.mark.Identity,
+		Fields: s.expectedFields(), Started: at.Wall}
 }
 
 // expectedFields returns the fields that the source had, less those that the schema has no more.

@@ -70,7 +70,8 @@ const (
 //
 // The repair needs no look of its own. Between a look and the repair only this owner's polls may publish a
 // newer version of a row: another writer with its transactional id would have fenced it. Each batch of a poll
-// is noted (sights) before the poll publishes it, and then the difference does not count.
+// is shown to the comparison (See) before the poll publishes it, and then the difference does not count. A
+// predecessor's reads are not known, so a new owner begins each confirmation with its own first look.
 //
 // A table that does not fit into memory is swept in parts, ranges of ids, and each part goes through all of
 // this. How far the sweep has come is in the watermark, and so is that a part was begun, before it is:
@@ -80,29 +81,23 @@ const (
 //	a planned handover takes the attempt back. The next owner goes on with the part.
 //	the process dies   the next owner finds the attempt, and backs off: maybe it died of the sweep, and would
 //	                   take every owner with it. A request that comes after that begins at once.
-//
-// Polls come first: a new owner makes a complete pass before it sweeps.
 type sweeper struct {
 	cfg    *Config
 	board  *board
 	state  *state
 	writer *writer
 
-	born     schemas.Instant
-	failures int
-	retry    backoff.BackOff
-	next     time.Time   // not before this, after a failure
-	inHand   *comparison // or nil
-	sights   *sights     // of the suspects in hand
-	// sweepFirst is set after an erase that failed: a sweep that is due comes before the next try.
-	sweepFirst bool
+	born   schemas.Instant
+	retry  backoff.BackOff
+	next   time.Time   // not before this, after a failure
+	inHand *comparison // or nil
+	erased bool        // the last comparison was an erase: a sweep that is due comes before the next one
 }
 
 // comparison is a comparison in hand.
 type comparison struct {
 	*reconcile.Comparison
-	// erase are the rows of an erase, true: its request has confirmed the deletion. It is nil for a sweep.
-	erase map[int64]bool
+	erase bool // otherwise a part of a sweep
 	began schemas.Instant
 	looks int
 	due   time.Time // of the next look
@@ -113,7 +108,7 @@ type comparison struct {
 
 func newSweeper(cfg *Config, b *board, s *state, w *writer) *sweeper {
 	return &sweeper{cfg: cfg, board: b, state: s, writer: w, born: cfg.wall(),
-		retry: doubling(firstSweepRetry, lastSweepRetry), sights: &sights{}}
+		retry: doubling(firstSweepRetry, lastSweepRetry)}
 }
 
 // found looks at the sweep that the watermark carries, when an owner begins: one that was in hand died.
@@ -157,7 +152,7 @@ func (s *sweeper) begunAnew() {
 // asked begins at once what failed before, because a request came in. A sweep in hand gives way to the one
 // that is asked for now, if it is one.
 func (s *sweeper) asked(sweep bool) {
-	if sweep && s.inHand != nil && s.inHand.erase == nil {
+	if sweep && s.inHand != nil && !s.inHand.erase {
 		s.end()
 	}
 	if s.next = (time.Time{}); s.inHand == nil {
@@ -169,16 +164,16 @@ func (s *sweeper) asked(sweep bool) {
 // one of a write, or ctx has ended. With any other error the comparison is tried again, and polls go on.
 func (s *sweeper) step(ctx context.Context) error {
 	w := s.inHand
-	if w == nil {
+	switch {
+	case s.state.passes == 0: // polls come first: a new owner is up to date before it sweeps
+		return nil
+	case w == nil:
 		return s.begin(ctx)
-	}
-	if w.working == nil {
-		if s.cfg.now().Before(w.due) {
-			return nil
+	case w.working == nil:
+		if !s.cfg.now().Before(w.due) {
+			w.looks++
+			s.work(ctx, "looking again", w.Look)
 		}
-		s.see()
-		w.looks++
-		s.work(ctx, "looking again", w.Look)
 		return nil
 	}
 	var err error
@@ -188,17 +183,14 @@ func (s *sweeper) step(ctx context.Context) error {
 	default:
 		return nil
 	}
-	if err == nil && w.looks == 0 && w.Suspects() > 0 {
-		if s.sights.watch(w.IDs()); w.erase == nil {
-			return nil // the next poll may deliver rows that were under way
-		}
+	if err == nil && w.looks == 0 && w.Suspects() > 0 && !w.erase {
+		return nil // the next poll may deliver rows that were under way
 	}
 	if err == nil {
-		s.see()
 		err = w.CatchUp(ctx)
 	}
 	act := s.repair
-	if w.erase != nil {
+	if w.erase {
 		act = s.erase
 	}
 	if err == nil {
@@ -209,17 +201,6 @@ func (s *sweeper) step(ctx context.Context) error {
 	}
 	s.fail(err)
 	return nil
-}
-
-// see tells the comparison what other reads have shown.
-func (s *sweeper) see() {
-	seen, nameless := s.sights.take()
-	for id, state := range seen {
-		s.inHand.See(id, state, s.cfg.now())
-	}
-	if nameless {
-		s.inHand.SeeNameless()
-	}
 }
 
 // waits reports whether the comparison is to look again before it is acted upon.
@@ -241,12 +222,8 @@ func (s *sweeper) begin(ctx context.Context) error {
 	case s.cfg.Sweep.Source == nil, s.cfg.Eager, mark.Replay != nil, mark.AsOf == schemas.MinInstant,
 		s.cfg.now().Before(s.next):
 		return nil
-	case len(mark.Erase) > 0 && !(s.sweepFirst && s.due()):
-		erase := map[int64]bool{}
-		for _, row := range mark.Erase {
-			erase[row.ID] = erase[row.ID] || row.Confirmed
-		}
-		s.start(ctx, erase, func() {})
+	case len(mark.Erase) > 0 && !(s.erased && s.due()):
+		s.start(ctx, true)
 		return nil
 	case !s.due():
 		return nil
@@ -266,20 +243,17 @@ func (s *sweeper) begin(ctx context.Context) error {
 		<-s.cfg.Sweep.Turn
 		return err
 	}
-	s.start(ctx, nil, func() { <-s.cfg.Sweep.Turn })
+	s.start(ctx, false)
 	return nil
 }
 
-// due says whether a sweep is due. After the death of its last owner it waits, but no longer than
+// due reports whether a sweep is due. After the death of its last owner it waits, but no longer than
 // longestBackoff: a time beyond that was noted by a clock that was ahead.
 func (s *sweeper) due() bool {
 	mark, now, interval := &s.state.mark, s.cfg.wall(), s.cfg.Sweep.Interval
 	switch {
 	case mark.Sweep != nil && mark.Sweep.NotBefore != nil:
-		if latest := now.Add(s.longestBackoff()); *mark.Sweep.NotBefore > latest {
-			mark.ChangeSweep(func(x *watermark.Sweep) { x.NotBefore = &latest })
-		}
-		return now >= *mark.Sweep.NotBefore
+		return now >= *mark.Sweep.NotBefore || *mark.Sweep.NotBefore > now.Add(s.longestBackoff())
 	case mark.Sweep != nil:
 		return true
 	case interval == 0:
@@ -308,9 +282,9 @@ func nextSweep(resource string, last schemas.Instant, born time.Time, interval t
 	return after.Add(-phase).Truncate(interval).Add(interval + phase)
 }
 
-// start starts the first reading of these rows, or if erase is nil, of the part of the sweep that the
-// watermark says is begun. It calls read when that is over. The comparison has a source of its own.
-func (s *sweeper) start(ctx context.Context, erase map[int64]bool, read func()) {
+// start starts the first reading: of the rows to erase, or of the part of the sweep that the watermark says is
+// begun, which gives back its turn after that. The comparison has a source of its own.
+func (s *sweeper) start(ctx context.Context, erase bool) {
 	c, mark := s.cfg, &s.state.mark
 	known := Request{From: c.Start, Identity: mark.Identity, Fields: s.state.expectedFields()}
 	source := CompareSource(c.Sweep.Source(), known, c.wall, func(n int) { c.Metrics.RowsRead.Add(float64(n)) })
@@ -318,21 +292,23 @@ func (s *sweeper) start(ctx context.Context, erase map[int64]bool, read func()) 
 		CatchesUp: c.CatchesUp, From: math.MinInt64,
 		Start: c.Start, CreatedAt: CreatedAtIn(c.Resource), Letters: s.state.deadLetters.beginRound(), Now: c.now,
 		Overlap: c.Overlap, MaxSuspects: c.Sweep.MaxSuspects, Memory: c.Sweep.Memory}
-	for id := range erase {
-		compare.IDs = append(compare.IDs, id)
-	}
-	if erase == nil && mark.Sweep.From != nil {
-		compare.From = *mark.Sweep.From
+	if erase {
+		for _, row := range mark.Erase {
+			compare.IDs = append(compare.IDs, row.ID)
+		}
+		c.Log.Info("looking for the rows to erase", zap.Int("rows", len(compare.IDs)))
+	} else {
+		if mark.Sweep.From != nil {
+			compare.From = *mark.Sweep.From
+		}
+		c.Log.Info("sweep begins", zapRequest(mark.Sweep.Request), zap.Int64("from_id", compare.From))
 	}
 	w := &comparison{Comparison: reconcile.New(compare), erase: erase, began: c.wall()}
-	s.inHand = w
-	if erase == nil {
-		c.Log.Info("sweep begins", zapRequest(mark.Sweep.Request), zap.Int64("from_id", compare.From))
-	} else {
-		c.Log.Info("looking for the rows to erase", zap.Int("rows", len(erase)))
-	}
+	s.inHand, s.erased = w, erase
 	s.work(ctx, "reading", func(ctx context.Context) error {
-		defer read()
+		if !erase {
+			defer func() { <-c.Sweep.Turn }()
+		}
 		return w.First(ctx, func(topicRows, sourceRows int) {
 			s.board.change(func(s *Status) { s.Sweep.Rows, s.Sweep.Of = sourceRows, topicRows })
 		})
@@ -357,20 +333,17 @@ func (s *sweeper) work(ctx context.Context, doing string, part func(context.Cont
 
 // fail gives the comparison up for now. That is no death.
 func (s *sweeper) fail(err error) {
-	s.sweepFirst = s.inHand.erase != nil
 	s.end()
 	s.state.mark.HandSweepOver()
 	pause := max(s.cfg.Interval, s.retry.NextBackOff())
-	s.failures++
 	s.next = s.cfg.now().Add(pause)
-	s.cfg.Log.Warn("sweep failed, it is tried again", zap.Error(err), zap.Duration("in", pause),
-		zap.Int("failures", s.failures))
+	s.cfg.Log.Warn("sweep failed, it is tried again", zap.Error(err), zap.Duration("in", pause))
 	s.board.change(func(status *Status) { status.Sweep.Err, status.Sweep.Next = err, s.next })
 }
 
 // done ends a comparison that was acted upon.
 func (s *sweeper) done() {
-	s.failures, s.next, s.sweepFirst = 0, time.Time{}, false
+	s.next = time.Time{}
 	s.retry.Reset()
 	s.end()
 }
@@ -385,7 +358,6 @@ func (s *sweeper) end() {
 	if w.working != nil {
 		s.cfg.Log.Debug("sweep cut short", zap.Error(<-w.working))
 	}
-	s.sights.watch(func(func(int64) bool) {})
 	s.inHand = nil
 	s.board.sweeping("")
 }

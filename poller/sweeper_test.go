@@ -32,7 +32,7 @@ func TestWhatAPollDeliversMeanwhileIsNoDifference(t *testing.T) {
 	s.read = nil
 	records := len(s.topic)
 	for range 3 { // whatever ends while a poll is reading
-		if err := s.poller.sweep(t.Context()); err != nil {
+		if err := s.poller.sweeper.step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		s.awaitSweep()
@@ -245,7 +245,7 @@ func TestPollsComeBeforeASweep(t *testing.T) {
 	s.poll()
 	s.mark.HandSweepOver()
 	s.takeOver()
-	if err := s.poller.sweep(t.Context()); err != nil || s.poller.sweeper.inHand != nil {
+	if err := s.poller.sweeper.step(t.Context()); err != nil || s.poller.sweeper.inHand != nil {
 		t.Errorf("%v, a new owner sweeps before its first pass", err)
 	}
 }
@@ -312,7 +312,7 @@ func TestSweepsWaitWhileAReplayRuns(t *testing.T) {
 	if err := s.poller.acceptRequests(); err != nil {
 		t.Fatal(err)
 	}
-	err := s.poller.sweep(t.Context())
+	err := s.poller.sweeper.step(t.Context())
 	if s.awaitSweep(); err != nil || s.full != 0 {
 		t.Fatalf("a sweep began while a replay was running, %v", err)
 	}

@@ -18,35 +18,36 @@ func TestTheWatermarkIsWrittenAndSaysSoWhileTheServiceAskedForAWait(t *testing.T
 	p.state.noteTrouble(watermark.Trouble{Why: "a transaction is open", Since: s.now, Publishes: true},
 		p.cfg.Clock())
 	before, began := *p.writer.trouble(), s.now
-	tell := func(w *Wait) {
+	tell := func(why string, since, until time.Time) {
 		t.Helper()
-		if err := p.writer.reportWait(w); err != nil {
+		if err := p.writer.reportWait(why, since, until); err != nil {
 			t.Fatal(err)
 		}
 	}
-	tell(nil)
-	tell(&Wait{Why: "429", Since: s.now.Time(), Until: s.now.Time().Add(time.Second)})
+	none := time.Time{}
+	tell("", none, none)
+	tell("429", s.now.Time(), s.now.Time().Add(time.Second))
 	if p.writer.trouble() == nil || !p.writer.trouble().Publishes {
 		t.Errorf("a wait of a second is told: %v", p.writer.trouble())
 	}
-	long := &Wait{Why: "the service answered 429", Since: s.now.Time(), Until: s.now.Time().Add(5 * time.Minute)}
-	for s.now.Time().Before(long.Until) {
+	why, since, until := "the service answered 429", s.now.Time(), s.now.Time().Add(5*time.Minute)
+	for s.now.Time().Before(until) {
 		s.now = s.now.Add(time.Second)
-		if tell(long); s.now.Sub(s.mark.Written) > idleWrite {
+		if tell(why, since, until); s.now.Sub(s.mark.Written) > idleWrite {
 			t.Fatalf("at %s the watermark was last written at %s", s.now, s.mark.Written)
 		}
 	}
 	told := s.mark.Trouble
-	if told == nil || !told.Failing || told.Since != began || !strings.Contains(told.Why, long.Why) ||
+	if told == nil || !told.Failing || told.Since != began || !strings.Contains(told.Why, why) ||
 		!strings.Contains(told.Why, "until 2026-11-20T12:05:00") {
 		t.Errorf("the watermark says %+v", told)
 	}
 	s.now = s.now.Add(30 * time.Second) // the answer of the next request is under way
-	if tell(long); s.mark.Trouble == nil || !s.mark.Trouble.Failing ||
+	if tell(why, since, until); s.mark.Trouble == nil || !s.mark.Trouble.Failing ||
 		s.now.Sub(s.mark.Written) < 20*time.Second {
 		t.Errorf("when the wait is over, and nobody knows how the service answers: %+v", s.mark.Trouble)
 	}
-	if tell(nil); s.mark.Trouble == nil || *s.mark.Trouble != before {
+	if tell("", none, none); s.mark.Trouble == nil || *s.mark.Trouble != before {
 		t.Errorf("after the wait the watermark says %+v, and said %+v", s.mark.Trouble, before)
 	}
 }
@@ -56,7 +57,7 @@ func TestAFailureAfterAWaitBeganWithTheWait(t *testing.T) {
 	s := openShop(t, 3, nil)
 	began, until := s.now, s.now.Time().Add(5*time.Minute)
 	s.now = s.now.Add(idleWrite)
-	err := s.poller.writer.reportWait(&Wait{Why: "429", Since: began.Time(), Until: until})
+	err := s.poller.writer.reportWait("429", began.Time(), until)
 	if err != nil || s.mark.Trouble == nil {
 		t.Fatalf("%+v, %v", s.mark.Trouble, err)
 	}

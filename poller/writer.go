@@ -28,15 +28,12 @@ type writer struct {
 	commits context.Context //nolint:containedctx // Run sets it, and no call outlives Run
 	failed  error           // of the commit that failed, or nil
 	written time.Time       // when the last transaction was committed
-	// told is the Trouble that was committed last. toldAt is when its kind changed.
-	told   *watermark.Trouble
-	toldAt time.Time
 	// wait replaces the watermark's Trouble while the service asked for a pause. nil: it did not.
 	wait *watermark.Trouble
 }
 
 func newWriter(cfg *Config, b *board, s *state) *writer {
-	return &writer{cfg: cfg, board: b, state: s, commits: context.Background(), told: s.mark.Trouble}
+	return &writer{cfg: cfg, board: b, state: s, commits: context.Background()}
 }
 
 // commit writes tx with the watermark as the state has it.
@@ -48,9 +45,7 @@ func (w *writer) commit(tx watermark.Transaction) error {
 	w.state.seal(&tx, w.cfg.wall())
 	if trouble := w.trouble(); trouble != nil {
 		shown := *trouble
-		if w.cfg.Hooks.Hide != nil {
-			shown.Why = w.cfg.Hooks.Hide(shown.Why)
-		}
+		shown.Why = w.cfg.Hide(shown.Why)
 		tx.Watermark.Trouble = &shown
 	}
 	if w.failed = w.cfg.Session.Commit(w.commits, tx); w.failed != nil {
@@ -61,14 +56,8 @@ func (w *writer) commit(tx watermark.Transaction) error {
 			zap.Int64("rows", tx.Watermark.Replayed.Rows))
 	}
 	w.written = now
-	if !sameKind(w.told, tx.Watermark.Trouble) {
-		w.toldAt = now
-	}
-	w.told = tx.Watermark.Trouble
 	w.cfg.Metrics.RowsPublished.Add(float64(len(tx.Rows)))
-	if w.cfg.Hooks.Published != nil {
-		w.cfg.Hooks.Published(tx.Rows, tx.Deletes)
-	}
+	w.cfg.Published(tx.Rows, tx.Deletes)
 	for _, letter := range tx.DeadLetters {
 		if letter.Row != nil {
 			field := cmp.Or(letter.Field, "row")
@@ -81,13 +70,14 @@ func (w *writer) commit(tx watermark.Transaction) error {
 	return nil
 }
 
-// commitIfDue commits tx unless it would say nothing new but the time.
+// commitIfDue commits tx unless it would say nothing new but the time. A new Trouble waits too: it may come
+// and go with every poll.
 func (w *writer) commitIfDue(tx watermark.Transaction) error {
 	s, now := w.state, w.cfg.now()
 	if w.failed != nil {
 		return w.failed
 	}
-	news := tx.Len() > 0 || w.cfg.Eager || s.mark.Replay != nil || s.ended != nil || w.troubleIsNews(now)
+	news := tx.Len() > 0 || w.cfg.Eager || s.mark.Replay != nil || s.ended != nil
 	if news || now.Sub(w.written) >= idleWrite {
 		return w.commit(tx)
 	}
@@ -95,26 +85,23 @@ func (w *writer) commitIfDue(tx watermark.Transaction) error {
 	return nil
 }
 
-// commitIfFull commits tx and empties it when it holds as much as one transaction should.
-func (w *writer) commitIfFull(tx *watermark.Transaction) error {
-	if tx.Len() < w.cfg.Session.MaxRows() {
-		return nil
+// commitIfFull commits tx and empties it when it holds as much as one transaction should. If that fails, so
+// does every later commit.
+func (w *writer) commitIfFull(tx *watermark.Transaction) {
+	if tx.Len() >= w.cfg.Session.MaxRows() {
+		w.commitAll(tx)
 	}
+}
+
+// commitAll commits tx and empties it, like commitIfFull.
+func (w *writer) commitAll(tx *watermark.Transaction) {
 	full := *tx
 	*tx = watermark.Transaction{}
-	return w.commit(full)
+	_ = w.commit(full) // the next one returns the error
 }
 
 // trouble is the Trouble of the next transaction.
 func (w *writer) trouble() *watermark.Trouble { return cmp.Or(w.wait, w.state.mark.Trouble) }
-
-// troubleIsNews reports whether a transaction is due only because the last one had another kind of Trouble. A
-// kind that comes and goes with every poll waits for the next watermark. So does another wording: there are
-// numbers and times in it. The end of a failure does not wait: it lasted for ten seconds at least.
-func (w *writer) troubleIsNews(now time.Time) bool {
-	worksAgain := w.told != nil && w.told.Failing && w.trouble() == nil
-	return worksAgain || !sameKind(w.told, w.trouble()) && now.Sub(w.toldAt) >= idleWrite
-}
 
 // show counts and logs the state's notes, and puts the state on the board.
 func (w *writer) show() {
@@ -165,18 +152,17 @@ func (w *writer) reportFailure(err error, since time.Time) error {
 // idleWrite, and when that is over. A pause may be longer than an owner may leave its watermark alone:
 // without these transactions the owner would look dead. It is called between two batches, when the
 // watermark is true.
-func (w *writer) reportWait(pause *Wait) error {
+func (w *writer) reportWait(why string, since, until time.Time) error {
 	at := w.cfg.Clock()
 	switch {
-	case pause == nil && w.wait != nil:
+	case since.IsZero() && w.wait != nil:
 		w.wait = nil
 		return w.commitIfDue(watermark.Transaction{})
-	case pause == nil, pause.Until.Before(at.Now), pause.Until.Sub(pause.Since) < idleWrite,
-		at.Now.Sub(w.written) < idleWrite:
+	case since.IsZero(), until.Before(at.Now), until.Sub(since) < idleWrite, at.Now.Sub(w.written) < idleWrite:
 		return nil // also while the answer to the first request after the pause is under way
 	}
-	w.wait = continued(w.trouble(), watermark.Trouble{Since: at.Wall.Add(pause.Since.Sub(at.Now)), Failing: true,
-		Why: fmt.Sprintf("waiting for the service: %s. Nothing is sent to it until %s", pause.Why,
-			at.Wall.Add(pause.Until.Sub(at.Now)))})
+	w.wait = continued(w.trouble(), watermark.Trouble{Since: at.Wall.Add(since.Sub(at.Now)), Failing: true,
+		Why: fmt.Sprintf("waiting for the service: %s. Nothing is sent to it until %s", why,
+			at.Wall.Add(until.Sub(at.Now)))})
 	return w.commit(watermark.Transaction{})
 }

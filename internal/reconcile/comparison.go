@@ -3,10 +3,10 @@ package reconcile
 import (
 	"cmp"
 	"context"
-	"iter"
 	"maps"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/storestream/storestream/internal/rowset"
@@ -15,6 +15,7 @@ import (
 )
 
 // Comparison compares one part of a resource, or named rows of it, once. It is for one goroutine at a time.
+// Only See may be called beside it.
 type Comparison struct {
 	cfg      Config
 	part     Range
@@ -29,6 +30,12 @@ type Comparison struct {
 	// everywhere is set once a full reading has looked for every suspect.
 	everywhere bool
 	report     Report
+	// rows are the topic's rows and the source's other rows, those as notShown. A row is marked once the source
+	// has shown it. They are empty but while First reads a part.
+	rows *rowset.Set
+
+	mu       sync.Mutex // of what See changes, while another goroutine is in a look
+	watching bool       // First is over, so See counts
 }
 
 // Report is the figures of a comparison.
@@ -72,24 +79,27 @@ const mostNameless = 1000
 func New(cfg Config) *Comparison {
 	cfg.MaxSuspects = cmp.Or(cfg.MaxSuspects, 100_000)
 	cfg.Memory = cmp.Or(cfg.Memory, 128<<20)
-	if cfg.TooLarge == nil {
-		cfg.TooLarge = func(*schemas.Record) bool { return false }
-	}
+	cfg.MaxRecordBytes = cmp.Or(cfg.MaxRecordBytes, math.MaxInt)
 	return &Comparison{cfg: cfg, part: Range{cfg.From, math.MaxInt64}, letters: map[int64]bool{},
-		suspects: map[int64]*suspect{}}
+		suspects: map[int64]*suspect{}, rows: rowset.New(0)}
 }
 
 // First reads both sides once. It calls progress now and then, with the rows of the topic and of the source
 // so far. Named rows are all suspects, and only the topic is read for them. After an error the comparison is
 // of no use.
 func (c *Comparison) First(ctx context.Context, progress func(topicRows, sourceRows int)) (err error) {
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.watching = true
+	}()
 	if c.cfg.IDs == nil {
 		c.everywhere = true
 		return c.readPart(ctx, progress)
 	}
 	c.everywhere = c.cfg.ByID
 	for _, id := range c.cfg.IDs {
-		c.suspect(id, rowset.Version{}, false)
+		c.suspect(id)
 	}
 	wanted := func(id int64) bool { return c.suspects[id] != nil }
 	c.ends, err = c.cfg.Topic(ctx, nil, wanted, func(p watermark.Published) error {
@@ -121,39 +131,73 @@ func (c *Comparison) Look(ctx context.Context) error {
 		return err
 	}
 	var rows []Suspect
+	looked, nameless := make(map[int64]*suspect, len(c.suspects)), map[uint64]bool{}
 	for _, id := range slices.Sorted(maps.Keys(c.suspects)) {
-		rows = append(rows, c.suspects[id].toLookUp(id))
+		s := c.suspects[id]
+		rows, looked[id] = append(rows, s.toLookUp(id, c.cfg)), &suspect{versions: slices.Clip(s.versions)}
 	}
-	from, found := c.cfg.Now(), lookup{wanted: c.suspects, versions: map[int64][]schemas.Record{},
-		rejects: map[int64]schemas.Reject{}, nameless: map[uint64]bool{}}
-	if err := found.read(c.cfg.Source(ctx, everyID, rows)); err != nil {
+	from := c.cfg.Now()
+	empty, err := c.readAgain(ctx, rows, looked, nameless)
+	absent := func(r Suspect) bool { return looked[r.ID].state() == notShown }
+	if err == nil && !c.everywhere && slices.ContainsFunc(rows, absent) {
+		var none bool
+		none, err = c.readAgain(ctx, nil, looked, nameless)
+		c.everywhere, empty = err == nil, empty || none
+	}
+	if err != nil {
 		return err
 	}
-	absent := func(r Suspect) bool {
-		_, rejected := found.rejects[r.ID]
-		return !rejected && len(found.versions[r.ID]) == 0
-	}
-	if !c.everywhere && slices.ContainsFunc(rows, absent) {
-		if err := found.read(c.cfg.Source(ctx, everyID, nil)); err != nil {
-			return err
-		}
-		c.everywhere = true
-	}
-	c.report.Empty = c.report.Empty || found.empty
-	c.report.Nameless = max(c.report.Nameless, len(found.nameless))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.report.Empty = c.report.Empty || empty
+	c.report.Nameless = max(c.report.Nameless, len(nameless))
 	for id, s := range c.suspects {
-		c.kept -= s.size()
-		s.underWay = s.update(c.cfg, found.versions[id], found.reject(id), from, c.cfg.Now())
-		c.kept += s.size()
-		large := s.row != nil && c.cfg.TooLarge(s.row)
+		underWay := s.update(looked[id], from, c.cfg.Now())
+		c.count(s)
+		large := s.row != nil && c.tooLarge(s.row)
 		if c.letters[id] = large || s.reject != nil; !c.letters[id] {
 			delete(c.letters, id)
 		} else if !s.named && (large || c.hasLetter(s.reject)) {
 			c.Forget(id)
+			continue
+		}
+		if underWay || s.delivered() {
+			c.report.InFlight++
+			c.Forget(id)
 		}
 	}
-	c.clear()
 	return nil
+}
+
+// readAgain reads the suspects in the source, or every row if rows is nil, and notes in looked what the
+// source shows of them. It adds the hashes of rows without a usable id to nameless.
+func (c *Comparison) readAgain(ctx context.Context, rows []Suspect, looked map[int64]*suspect,
+	nameless map[uint64]bool) (empty bool, err error) {
+	for a, err := range c.cfg.Source(ctx, everyID, rows) {
+		if err != nil {
+			return false, err
+		}
+		empty = empty || a.Empty
+		for i := range a.Rows {
+			if s := looked[a.Rows[i].ID]; s != nil {
+				s.show(&a.Rows[i])
+			}
+		}
+		for i := range a.Rejects {
+			r := &a.Rejects[i]
+			if s := looked[r.ID]; !r.HasID {
+				nameless[watermark.DeadLetterHash(r.Row)] = true
+			} else if s != nil {
+				s.showReject(r)
+			}
+		}
+	}
+	return empty, nil
+}
+
+// tooLarge reports whether a row is good and does not fit into a record of the topic.
+func (c *Comparison) tooLarge(row *schemas.Record) bool {
+	return watermark.RowOverhead+len(row.Value) > c.cfg.MaxRecordBytes
 }
 
 // hasLetter reports whether the row needs no dead letter beside those that are known.
@@ -199,48 +243,66 @@ func (c *Comparison) fold(p watermark.Published) error {
 
 // clear drops the suspects that no longer differ.
 func (c *Comparison) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for id, s := range c.suspects {
-		if s.delivered() || s.underWay {
+		if s.delivered() {
 			c.report.InFlight++
 			c.Forget(id)
 		}
 	}
 }
 
-// suspect returns the suspect id, and makes it if there is none. topic is its version in the topic, if
-// inTopic.
-func (c *Comparison) suspect(id int64, topic rowset.Version, inTopic bool) *suspect {
+// suspect returns the suspect id, and makes it if there is none.
+func (c *Comparison) suspect(id int64) *suspect {
 	s := c.suspects[id]
 	if s == nil {
-		topic.Marked = false
 		_, letter := c.cfg.Letters[id]
-		s = &suspect{inTopic: inTopic, topic: topic, topicBefore: topic, created: schemas.MinInstant,
-			letter: letter, named: c.cfg.IDs != nil}
+		s = &suspect{created: schemas.MinInstant, letter: letter, named: c.cfg.IDs != nil}
+		s.topic, s.inTopic = c.inTopic(id)
+		s.topicBefore = s.topic
 		c.suspects[id] = s
-		c.kept += s.size()
+		c.count(s)
 	}
 	return s
 }
 
-// See notes that another read of the source has shown a suspect in this state, by this time. When that read
-// began is not known. So it can restart a confirmation and cannot complete one: it may have gone to the same
-// copy that lags at the same moment as the last look.
-func (c *Comparison) See(id int64, state rowset.Version, at time.Time) {
-	if s := c.suspects[id]; s != nil {
-		if s.sighted = true; s.seen.State() != state {
-			s.seen.Shown(state, at, at)
+// count counts the bytes of a suspect that is new or has changed.
+func (c *Comparison) count(s *suspect) {
+	n := s.size()
+	c.kept, s.counted = c.kept+n-s.counted, n
+}
+
+// See notes what another read of the source has shown of the suspects by now. When that read began is not
+// known. So it can restart a confirmation and cannot complete one: it may have gone to the same copy that
+// lags at the same moment as the last look. Any row without a usable id may be a row that the topic has.
+//
+// What is shown before First is over does not count. First confirms nothing.
+func (c *Comparison) See(rows []schemas.Record, rejects []schemas.Reject) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.watching || len(c.suspects) == 0 {
+		return
+	}
+	at := c.cfg.Now()
+	for i := range rows {
+		if s := c.suspects[rows[i].ID]; s != nil {
+			s.see(versionOfRow(&rows[i]), at)
+		}
+	}
+	for i := range rejects {
+		if s := c.suspects[rejects[i].ID]; !rejects[i].HasID {
+			c.report.Nameless = max(c.report.Nameless, 1)
+		} else if s != nil {
+			s.see(rejected, at)
 		}
 	}
 }
 
-// SeeNameless notes that another read has shown rows without a usable id. Each may be a row that the topic
-// has.
-func (c *Comparison) SeeNameless() { c.report.Nameless = max(c.report.Nameless, 1) }
-
 // Due returns when another look may confirm the differences that do not count yet. false: there are none.
 func (c *Comparison) Due() (at time.Time, waits bool) {
 	for _, s := range c.suspects {
-		if due := s.seen.Due(c.cfg.Overlap); !s.counts(c.cfg) && due.After(at) {
+		if due := s.confirmation.Due(c.cfg.Overlap); !s.counts(c.cfg) && due.After(at) {
 			at, waits = due, true
 		}
 	}
@@ -250,16 +312,13 @@ func (c *Comparison) Due() (at time.Time, waits bool) {
 // Suspects is the number of rows that may differ.
 func (c *Comparison) Suspects() int { return len(c.suspects) }
 
-// IDs returns the ids of the suspects, in any order.
-func (c *Comparison) IDs() iter.Seq[int64] { return maps.Keys(c.suspects) }
-
 // Nameless returns the rows without a usable id that First met, the first 1,000 of them.
 func (c *Comparison) Nameless() []schemas.Reject { return c.nameless }
 
 // Forget drops a suspect that the caller has dealt with.
 func (c *Comparison) Forget(id int64) {
 	if s := c.suspects[id]; s != nil {
-		c.kept -= s.size()
+		c.kept -= s.counted
 		delete(c.suspects, id)
 	}
 }

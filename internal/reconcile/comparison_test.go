@@ -22,7 +22,6 @@ import (
 type pair struct {
 	source  map[int64]schemas.Record
 	topic   []watermark.Published
-	large   map[int64]bool
 	rejects []schemas.Reject
 	now     time.Time
 	between func() // before each reading
@@ -42,7 +41,10 @@ type pair struct {
 	err   error
 }
 
-const overlap = time.Minute
+const (
+	overlap        = time.Minute
+	maxRecordBytes = 1 << 20
+)
 
 // row is a row that was created on day id.
 func row(id, millis int64, content uint64) schemas.Record {
@@ -68,7 +70,8 @@ func (p *pair) compare() *Comparison {
 	return New(Config{
 		Start: schemas.MinInstant, CreatedAt: createdAt, Now: func() time.Time { return p.now }, Overlap: overlap,
 		ByID: p.byID, CatchesUp: p.catchesUp,
-		Memory: p.memory, From: p.from, IDs: p.ids, Letters: p.letters, MaxSuspects: p.maxSuspects,
+		MaxRecordBytes: maxRecordBytes,
+		Memory:         p.memory, From: p.from, IDs: p.ids, Letters: p.letters, MaxSuspects: p.maxSuspects,
 		Topic: func(_ context.Context, from []int64, wanted func(int64) bool,
 			fold func(watermark.Published) error) ([]int64, error) {
 			p.between()
@@ -109,7 +112,6 @@ func (p *pair) compare() *Comparison {
 				}
 			}
 		},
-		TooLarge: func(row *schemas.Record) bool { return p.large[row.ID] },
 	})
 }
 
@@ -165,8 +167,9 @@ func TestEachKindOfDifferenceIsFoundAndNothingElse(t *testing.T) {
 		p.publish(row(200, 1000, 7))
 		p.topic = append(p.topic, watermark.Published{ID: 5, Tombstone: true})
 		p.source[300] = row(300, 1000, 7) // never published
-		p.source[301] = row(301, 1000, 7) // too large
-		p.large = map[int64]bool{301: true}
+		large := row(301, 1000, 7)
+		large.Value = append(large.Value, make([]byte, maxRecordBytes)...)
+		p.source[301] = large
 		p.rejects = []schemas.Reject{{ID: 302, HasID: true}}
 		p.publish(row(302, 10, 1)) // its last good version
 		p.publish(row(303, 10, 1)) // its letter is still there, the row is not
@@ -439,7 +442,7 @@ func TestOneLookProvesTheRowsOfASourceThatCatchesUp(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("no differences in %v", want)
 	}
-	c.See(1, Several, p.now)
+	c.See([]schemas.Record{row(1, 20, 2)}, nil)
 	for _, d := range c.Differences() {
 		if d.ID == 1 && d.Counts {
 			t.Error("another read has shown row 1 otherwise, and it counts")

@@ -26,9 +26,9 @@ type Config struct {
 	Start schemas.Instant
 	// CreatedAt returns the created_at in a row's value, or MinInstant if it cannot be read.
 	CreatedAt func(value []byte) schemas.Instant
-	// TooLarge reports whether a row is good and does not fit into a record of the topic. Such a row counts as
-	// a dead letter if it differs. If TooLarge is nil, each row fits.
-	TooLarge func(row *schemas.Record) bool
+	// MaxRecordBytes limits the key and value of a record of the topic. A larger row counts as a dead letter if
+	// it differs. Zero means that each row fits.
+	MaxRecordBytes int
 	// Letters has watermark.DeadLetterHash of the row of each dead letter, by the row's id. If it is nil, dead
 	// letters are not compared.
 	Letters map[int64]uint64

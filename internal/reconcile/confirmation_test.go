@@ -4,13 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/storestream/storestream/internal/rowset"
 	"github.com/storestream/storestream/schemas"
 )
 
 // A look takes time: it counts from its start, and the look before counts from its end.
 func TestAStateCountsOnceTwoReadsAnOverlapApartHaveShownIt(t *testing.T) {
-	at := func(seconds int) time.Time { return time.Unix(int64(seconds), 0) }
-	type read struct{ state, from, to int }
+	at := func(seconds int64) time.Time { return time.Unix(seconds, 0) }
+	type read struct{ state, from, to int64 }
 	for name, test := range map[string]struct {
 		reads  []read
 		counts bool
@@ -25,11 +26,11 @@ func TestAStateCountsOnceTwoReadsAnOverlapApartHaveShownIt(t *testing.T) {
 		"the same, an overlap after another":  {[]read{{1, 0, 5}, {2, 40, 40}, {1, 65, 66}, {1, 126, 130}}, true},
 		"another state that counts by itself": {[]read{{1, 0, 5}, {2, 40, 40}, {2, 100, 101}}, false},
 	} {
-		var c Confirmation[int]
+		var c Confirmation
 		for _, r := range test.reads {
-			c.Shown(r.state, at(r.from), at(r.to))
+			c.Shown(rowset.Version{Millis: r.state}, at(r.from), at(r.to))
 		}
-		if got := c.Counts(1, time.Minute); got != test.counts {
+		if got := c.Counts(rowset.Version{Millis: 1}, time.Minute); got != test.counts {
 			t.Errorf("%s: counts %v", name, got)
 		}
 	}
@@ -41,7 +42,7 @@ func TestAReadOfUnknownTimeConfirmsNothing(t *testing.T) {
 	p.publish(row(1, 2000, 8))
 	c := p.run(t, 1)
 	p.now = p.now.Add(2 * overlap)
-	c.See(1, versionOfRow(new(p.source[1])), p.now)
+	c.See([]schemas.Record{p.source[1]}, nil)
 	if d := c.Differences(); len(d) != 1 || d[0].Counts {
 		t.Errorf("one look and a sight of unknown time count: %+v", d)
 	}

@@ -9,47 +9,45 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// States of a row that are no version of it. No row has their times.
+// States of a row that are no version of it: it was not shown, or it cannot be published. No row has their
+// times.
 var (
 	notShown = rowset.Version{Millis: schemas.MaxInstant.Millis() + 1}
-	// Rejected is a version that cannot be published, Several are more versions than one in a single read.
-	Rejected = rowset.Version{Millis: schemas.MaxInstant.Millis() + 2}
-	Several  = rowset.Version{Millis: schemas.MaxInstant.Millis() + 3}
+	rejected = rowset.Version{Millis: schemas.MaxInstant.Millis() + 2}
 )
 
 // suspect is a row that differed when it was last looked at, or that is named.
 type suspect struct {
-	// shown are the states other than notShown that First and the looks have shown, sighted is set if another
-	// read has shown the row. row or reject is the state that the source shows now. Both are nil if it does not
-	// show the row.
+	// row or reject is the newest state that the last reading showed. Both are nil if it did not show the row.
+	row    *schemas.Record
+	reject *schemas.Reject
+	// versions are the states that First and the looks have shown, without notShown. elsewhere is set if another
+	// read has shown the row (Comparison.See).
 	//
 	// A version that only another read has shown does not clear the suspect: the topic may have it from before,
 	// and that read went to a copy that lags.
-	shown   []rowset.Version
-	sighted bool
-	row     *schemas.Record
-	reject  *schemas.Reject
-	seen    Confirmation[rowset.Version] // of the states at looks and other reads. First is none of them
+	versions     []rowset.Version
+	elsewhere    bool
+	confirmation Confirmation // by looks and other reads. First confirms nothing
 	// topic is the version of the topic's newest record, if inTopic. topicBefore is its value at the look
 	// before.
 	inTopic     bool
 	topic       rowset.Version
 	topicBefore rowset.Version
-	// underWay is set if the last look showed that the row is (update).
-	underWay bool
 	// created is the day on which a source that is read by day has the row, MinInstant if unknown. topicRead is
 	// set once a look has read it in the topic's record.
 	created   schemas.Instant
 	topicRead bool
 	// strays are the partitions with a record of the row that does not belong there.
-	strays []int32
-	letter bool // it has a dead letter
-	named  bool // it stays a suspect even if it does not differ
+	strays  []int32
+	letter  bool // it has a dead letter
+	named   bool // it stays a suspect even if it does not differ
+	counted int  // its bytes in Comparison.kept
 }
 
 // size is about how many bytes s takes.
 func (s *suspect) size() int {
-	n := 400 + 24*len(s.shown) + 4*len(s.strays)
+	n := 400 + 24*len(s.versions) + 4*len(s.strays)
 	if s.row != nil {
 		n += len(s.row.Value)
 	}
@@ -64,7 +62,7 @@ func (s *suspect) kind() Kind {
 	switch {
 	case s.reject != nil:
 		return Unpublishable
-	case s.row == nil && (s.sighted || len(s.shown) > 0):
+	case s.row == nil && (s.elsewhere || len(s.versions) > 0):
 		return Unknown
 	case s.row == nil && (s.inTopic || len(s.strays) > 0):
 		return Extra
@@ -82,7 +80,7 @@ func (s *suspect) kind() Kind {
 func (s *suspect) state() rowset.Version {
 	switch {
 	case s.reject != nil:
-		return Rejected
+		return rejected
 	case s.row != nil:
 		return versionOfRow(s.row)
 	}
@@ -93,9 +91,9 @@ func (s *suspect) state() rowset.Version {
 // than one before. So one look proves a row that is no older than the topic's.
 func (s *suspect) counts(cfg Config) bool {
 	if cfg.CatchesUp && s.row != nil && (!s.inTopic || s.row.UpdatedAt.Millis() >= s.topic.Millis) {
-		return s.seen.State() == s.state()
+		return s.confirmation.State() == s.state()
 	}
-	return s.seen.Counts(s.state(), cfg.Overlap)
+	return s.confirmation.Counts(s.state(), cfg.Overlap)
 }
 
 func (s *suspect) difference(id int64, cfg Config) Difference {
@@ -104,7 +102,12 @@ func (s *suspect) difference(id int64, cfg Config) Difference {
 }
 
 // toLookUp returns where to look for the row in the source.
-func (s *suspect) toLookUp(id int64) Suspect {
+func (s *suspect) toLookUp(id int64, cfg Config) Suspect {
+	if s.row != nil {
+		if created := cfg.CreatedAt(s.row.Value); created > schemas.MinInstant {
+			s.created = created
+		}
+	}
 	updated := schemas.MinInstant
 	switch {
 	case s.reject != nil:
@@ -145,60 +148,54 @@ func foldStray(partitions []int32, p watermark.Published) []int32 {
 	return partitions
 }
 
-// show notes a version from the first reading of the source. Of two versions the newer one is the row: a
-// source may show an older one beside it.
-func (s *suspect) show(cfg Config, row *schemas.Record) {
-	v := versionOfRow(row)
-	s.note(v)
-	if s.row == nil || row.UpdatedAt >= s.row.UpdatedAt && versionOfRow(s.row) != v {
-		s.become(cfg, row)
+// show notes that a read of the comparison shows this version. A source may show an older one beside the
+// row, also one that cannot be published.
+func (s *suspect) show(row *schemas.Record) {
+	s.note(versionOfRow(row))
+	if s.row != nil && row.UpdatedAt < s.row.UpdatedAt || s.reject != nil && row.UpdatedAt < s.reject.UpdatedAt {
+		return
+	}
+	kept := *row
+	kept.Value = slices.Clone(row.Value)
+	s.row, s.reject = &kept, nil
+}
+
+// showReject is show for a version that cannot be published. A good one that is as new is the row.
+func (s *suspect) showReject(r *schemas.Reject) {
+	s.note(rejected)
+	if s.row != nil && r.UpdatedAt <= s.row.UpdatedAt || s.reject != nil && r.UpdatedAt < s.reject.UpdatedAt {
+		return
+	}
+	kept := *r
+	s.row, s.reject = nil, &kept
+}
+
+func (s *suspect) note(state rowset.Version) {
+	if !slices.Contains(s.versions, state) {
+		s.versions = append(s.versions, state)
 	}
 }
 
-// update notes what the source showed of the row in one look between two times: versions, and reject if the
-// row cannot be published.
+// see notes that another read has shown this state by this time.
+func (s *suspect) see(state rowset.Version, at time.Time) {
+	if s.elsewhere = true; s.confirmation.State() != state {
+		s.confirmation.Shown(state, at, at)
+	}
+}
+
+// update takes what one look between two times has shown of the row.
 //
 // It reports whether the row is under way: the row changed since the look before, and the topic got a version
 // from between the two looks. No look has met that version, but the source has moved on, and the pipeline
 // will follow. A version that the topic had already at the look before proves nothing. Another producer may
 // have written it, after the source had shown an older state.
-func (s *suspect) update(cfg Config, versions []schemas.Record, reject *schemas.Reject, from,
-	to time.Time) (underWay bool) {
+func (s *suspect) update(look *suspect, from, to time.Time) (underWay bool) {
 	delivered, before := s.topic != s.topicBefore, s.row
-	s.topicBefore, s.row, s.reject = s.topic, nil, reject
-	var newest *schemas.Record
-	for i := range versions {
-		s.note(versionOfRow(&versions[i]))
-		if newest == nil || versions[i].UpdatedAt >= newest.UpdatedAt {
-			newest = &versions[i]
-		}
-	}
-	if reject != nil {
-		s.note(Rejected)
-	} else if newest != nil {
-		s.become(cfg, newest)
-	}
-	s.seen.Shown(s.state(), from, to)
+	s.topicBefore, s.row, s.reject, s.versions = s.topic, look.row, look.reject, look.versions
+	s.confirmation.Shown(s.state(), from, to)
 	return before != nil && s.row != nil && versionOfRow(before) != s.state() && delivered && s.inTopic &&
 		len(s.strays) == 0 && !s.letter && !s.named &&
 		before.UpdatedAt.Millis() <= s.topic.Millis && s.topic.Millis < s.row.UpdatedAt.Millis()
-}
-
-// note remembers that a read has shown this state.
-func (s *suspect) note(state rowset.Version) {
-	if !slices.Contains(s.shown, state) {
-		s.shown = append(s.shown, state)
-	}
-}
-
-// become makes row the version that the source shows.
-func (s *suspect) become(cfg Config, row *schemas.Record) {
-	kept := *row
-	kept.Value = slices.Clone(row.Value)
-	s.row = &kept
-	if created := cfg.CreatedAt(kept.Value); created > schemas.MinInstant {
-		s.created = created
-	}
 }
 
 // delivered reports whether the topic has a version that the source showed, or whether neither the topic nor
@@ -209,9 +206,9 @@ func (s *suspect) delivered() bool {
 	case len(s.strays) > 0, s.letter, s.named, s.reject != nil:
 		return false
 	case !s.inTopic:
-		return !s.sighted && len(s.shown) == 0
+		return !s.elsewhere && len(s.versions) == 0
 	}
-	return slices.Contains(s.shown, s.topic)
+	return slices.Contains(s.versions, s.topic)
 }
 
 func versionOfRow(row *schemas.Record) rowset.Version {

@@ -4,6 +4,7 @@ package rowset
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"math/bits"
 	"unsafe"
@@ -320,32 +321,32 @@ func (s *Set) keep(wanted func(*entry) bool) {
 }
 
 // Unmark takes the mark off all rows.
-func (s *Set) Unmark() { s.each(func(e *entry) { e[4] &^= markBit }) }
-
-// Each calls do for every row, in no order. do must not change the set.
-func (s *Set) Each(do func(id int64, v Version)) {
-	s.each(func(e *entry) { do(e.id(), e.version()) })
+func (s *Set) Unmark() {
+	for e := range s.all() {
+		e[4] &^= markBit
+	}
 }
 
-func (s *Set) each(do func(*entry)) {
-	for i := range s.shards {
-		for j := range s.shards[i].entries {
-			if e := &s.shards[i].entries[j]; e.used() {
-				do(e)
+// All yields every row, ordered by a hash of its id: so the ids of the first rows are spread like all ids.
+// The set must not change meanwhile.
+func (s *Set) All() iter.Seq2[int64, Version] {
+	return func(yield func(int64, Version) bool) {
+		for e := range s.all() {
+			if !yield(e.id(), e.version()) {
+				return
 			}
 		}
 	}
 }
 
-// Sample returns n ids or more, or all ids if there are fewer. It takes whole shards: a hash assigns ids to
-// them, so the ids of one are spread like all ids.
-func (s *Set) Sample(n int) (ids []int64) {
-	for i := 0; i < len(s.shards) && len(ids) < n; i++ {
-		for j := range s.shards[i].entries {
-			if e := &s.shards[i].entries[j]; e.used() {
-				ids = append(ids, e.id())
+func (s *Set) all() iter.Seq[*entry] {
+	return func(yield func(*entry) bool) {
+		for i := range s.shards {
+			for j := range s.shards[i].entries {
+				if e := &s.shards[i].entries[j]; e.used() && !yield(e) {
+					return
+				}
 			}
 		}
 	}
-	return ids
 }

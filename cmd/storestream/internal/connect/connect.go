@@ -175,18 +175,15 @@ func (s *Sources) Database() *postgres.DB { return s.db }
 // Dialect returns the dialect of the REST service. All sources share it.
 func (s *Sources) Dialect() *dialect.Dialect { return s.dialect }
 
-// Waits returns a function that returns the pause that the service has asked for. It is nil unless the
-// resource is read over REST.
-func (s *Sources) Waits(resource string) func() *poller.Wait {
+// Waits returns a function that returns the pause that the service has asked for (poller.Config.Waits). It is nil
+// unless the resource is read over REST.
+func (s *Sources) Waits(resource string) func() (why string, since, until time.Time) {
 	if s.resources[resource].Source != config.REST {
 		return nil
 	}
-	return func() *poller.Wait {
+	return func() (why string, since, until time.Time) {
 		state := s.Service()
-		if state.RefusedSince.IsZero() {
-			return nil
-		}
-		return &poller.Wait{Why: state.Refusal, Since: state.RefusedSince, Until: state.RefusedUntil}
+		return state.Refusal, state.RefusedSince, state.RefusedUntil
 	}
 }
 

@@ -218,10 +218,10 @@ func (o *owner) newPoller(session *producer.Session, requests *producer.Requests
 		},
 		Clock: clock, Source: polls,
 		Session: session, Requests: requests,
-		Hooks: poller.Hooks{Waits: o.sources.Waits(o.resource.Name), Renewed: o.secrets.Renewed,
-			Hide: o.secrets.Hide, Published: func(rows []schemas.Record, deleted []int64) {
-				o.board.Published(o.resource, rows, deleted)
-			}},
+		Waits: o.sources.Waits(o.resource.Name), Renewed: o.secrets.Renewed, Hide: o.secrets.Hide,
+		Published: func(rows []schemas.Record, deleted []int64) {
+			o.board.Published(o.resource, rows, deleted)
+		},
 		Sweep: sweep, Metrics: o.metrics, Log: o.log, Failures: failures,
 	})
 }

@@ -94,7 +94,7 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	o.compare.TooLarge = poller.TooLarge(limit)
+	o.compare.MaxRecordBytes = limit
 	for number, more := 1, true; more; number++ {
 		part := reconcile.New(o.compare)
 		select {
