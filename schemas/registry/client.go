@@ -107,35 +107,75 @@ func (t boundedReplies) RoundTrip(req *http.Request) (*http.Response, error) {
 func (c *Client) Ensure(
 	ctx context.Context, topic string, r *schemas.Resource, auto bool,
 ) (keyID, valueID int, err error) {
-	if keyID, err = c.ensure(ctx, topic+"-key", r.KeySchema(), true, auto); err != nil {
+	if keyID, err = c.ensure(ctx, topic+"-key", r.KeySchema(), true, auto, false); err != nil {
 		return 0, 0, err
 	}
-	if valueID, err = c.ensure(ctx, topic+"-value", r.ValueSchema(), false, auto); err != nil {
+	if valueID, err = c.ensure(ctx, topic+"-value", r.ValueSchema(), false, auto, false); err != nil {
 		return 0, 0, err
 	}
 	return keyID, valueID, nil
 }
 
-func (c *Client) ensure(ctx context.Context, subject, text string, isKey, auto bool) (int, error) {
-	id, _, err := c.find(ctx, subject, text, isKey, auto)
-	// Small registries take and give schemas but cannot look them up. Registering shows whether it is one at
-	// all.
-	if id != 0 || err != nil && !(auto && HasFault(err, NotRegistered, NotARegistry)) {
-		return id, err
+// WouldEnsure is Ensure without registering: it asks whether the registry would take a schema that is missing.
+// Then its id is 0. It asks about both subjects, unless the error is about the registry as a whole.
+func (c *Client) WouldEnsure(
+	ctx context.Context, topic string, r *schemas.Resource, auto bool,
+) (keyID, valueID int, err error) {
+	keyID, err = c.ensure(ctx, topic+"-key", r.KeySchema(), true, auto, true)
+	if AsAWhole(err) {
+		return 0, 0, err
 	}
-	id, err = c.client.RegisterSchema(ctx, subject, sr.Schema{Schema: text, Type: sr.TypeAvro}, -1, -1)
-	return c.checked(subject, id, err)
+	valueID, valueErr := c.ensure(ctx, topic+"-value", r.ValueSchema(), false, auto, true)
+	return keyID, valueID, errors.Join(err, valueErr)
 }
 
-// lookUp returns the id of a schema under subject. code is the registry's own code of the error, 0 if it has
-// none.
-func (c *Client) lookUp(ctx context.Context, subject, text string) (id, code int, err error) {
-	found, err := c.client.LookupSchema(ctx, subject, sr.Schema{Schema: text, Type: sr.TypeAvro})
-	if reply, ok := errors.AsType[*sr.ResponseError](err); ok {
-		code = reply.ErrorCode
+// ensure returns the id of a schema under subject. isKey is set for a subject that may have no other schema.
+// If the schema is missing and auto is set, ensure registers it or, if dry is set, asks whether it could.
+func (c *Client) ensure(ctx context.Context, subject, text string, isKey, auto, dry bool) (int, error) {
+	schema := sr.Schema{Schema: text, Type: sr.TypeAvro}
+	found, err := c.client.LookupSchema(ctx, subject, schema)
+	reply, refused := errors.AsType[*sr.ResponseError](err)
+	another := refused && reply.ErrorCode == sr.ErrSchemaNotFound.Code // the subject has other schemas only
+	id, err := c.checked(subject, found.ID, err)
+	switch {
+	case isKey && another:
+		return 0, c.fault(KeyChanged, subject)
+	case auto && dry && HasFault(err, NotRegistered):
+		return 0, c.wouldTake(ctx, subject, schema, another)
+	case auto && !dry && HasFault(err, NotRegistered, NotARegistry):
+		// Small registries take and give schemas but cannot look them up. Registering shows whether it is one at
+		// all.
+		id, err = c.client.RegisterSchema(ctx, subject, schema, -1, -1)
+		return c.checked(subject, id, err)
 	}
-	id, err = c.checked(subject, found.ID, err)
-	return id, code, err
+	return id, err
+}
+
+// wouldTake returns the error with which the registry would refuse a new schema under subject, as far as it
+// tells. another is set if the subject has another schema, to be compatible with. A registry without modes
+// takes schemas.
+func (c *Client) wouldTake(ctx context.Context, subject string, schema sr.Schema, another bool) error {
+	mode := c.client.Mode(ctx)[0]
+	if mode.Err != nil {
+		if err := c.diagnose("its mode", mode.Err); !HasFault(err, NotRegistered, NotARegistry) {
+			return err
+		}
+	} else if mode.Mode == sr.ModeReadOnly {
+		return &Error{Fault: Refused, Subject: subject, URL: c.url, Err: errors.New("its mode is READONLY")}
+	}
+	if !another {
+		return nil
+	}
+	const latest = -1
+	result, err := c.client.CheckCompatibility(sr.WithParams(ctx, sr.Verbose), subject, latest, schema)
+	switch {
+	case err != nil:
+		return c.diagnose(subject, err)
+	case !result.Is:
+		return &Error{Fault: Refused, Subject: subject, URL: c.url,
+			Err: errors.New(strings.Join(result.Messages, "; "))}
+	}
+	return nil
 }
 
 // checked returns an id and an error of sr. The wire format has four bytes for an id, and registries count
@@ -148,19 +188,6 @@ func (c *Client) checked(subject string, id int, err error) (int, error) {
 		return 0, c.fault(NotARegistry, subject)
 	}
 	return id, nil
-}
-
-// find returns the id of a schema under subject. If it is 0 without an error, the schema may be registered.
-// code is the registry's own code of a look-up that found no schema.
-func (c *Client) find(ctx context.Context, subject, text string, isKey, auto bool) (id, code int, err error) {
-	id, code, err = c.lookUp(ctx, subject, text)
-	switch {
-	case isKey && code == sr.ErrSchemaNotFound.Code:
-		err = c.fault(KeyChanged, subject)
-	case auto && (code == sr.ErrSchemaNotFound.Code || code == sr.ErrSubjectNotFound.Code):
-		err = nil
-	}
-	return id, code, err
 }
 
 // Schema returns the text of the schema with that id. The error is an *Error.
@@ -209,64 +236,6 @@ func (c *Client) Record(ctx context.Context, id int) (name string, err error) {
 		return "", c.fault(NotAvro, fmt.Sprintf("schema id %d", id))
 	}
 	return record.Name[strings.LastIndex(record.Name, ".")+1:], nil
-}
-
-// Subject is what Check found about one subject.
-type Subject struct {
-	Name string
-	// ID is the id under which our schema is registered there, 0 if it is not.
-	ID int
-	// Err is the *Error with which Ensure would end.
-	Err error
-}
-
-// WouldEnsure is Ensure without registering. An id of zero means that Ensure would register the schema.
-func (c *Client) WouldEnsure(ctx context.Context, topic string, r *schemas.Resource, auto bool) (
-	keyID, valueID int, err error) {
-	both := c.Check(ctx, topic, r, auto)
-	return both[0].ID, both[1].ID, cmp.Or(both[0].Err, both[1].Err)
-}
-
-// Check asks about a topic's two subjects, key first, what Ensure would do. It registers nothing.
-func (c *Client) Check(ctx context.Context, topic string, r *schemas.Resource, auto bool) [2]Subject {
-	return [2]Subject{c.check(ctx, topic+"-key", r.KeySchema(), true, auto),
-		c.check(ctx, topic+"-value", r.ValueSchema(), false, auto)}
-}
-
-func (c *Client) check(ctx context.Context, subject, text string, isKey, auto bool) Subject {
-	id, code, err := c.find(ctx, subject, text, isKey, auto)
-	if id == 0 && err == nil {
-		err = c.wouldTake(ctx, subject, text, code)
-	}
-	return Subject{Name: subject, ID: id, Err: err}
-}
-
-// wouldTake returns the error with which the registry would refuse a new schema under subject, as far as it
-// tells. code is find's. A registry without modes takes schemas.
-func (c *Client) wouldTake(ctx context.Context, subject, text string, code int) error {
-	mode := c.client.Mode(ctx)[0]
-	if mode.Err != nil {
-		if err := c.diagnose("its mode", mode.Err); !HasFault(err, NotRegistered, NotARegistry) {
-			return err
-		}
-	} else if mode.Mode == sr.ModeReadOnly {
-		return &Error{Fault: Refused, Subject: subject, URL: c.url, Err: errors.New("its mode is READONLY")}
-	}
-	if code != sr.ErrSchemaNotFound.Code { // no other schema to be compatible with
-		return nil
-	}
-	const latest = -1
-	verbose := sr.WithParams(ctx, sr.Verbose)
-	schema := sr.Schema{Schema: text, Type: sr.TypeAvro}
-	result, err := c.client.CheckCompatibility(verbose, subject, latest, schema)
-	switch {
-	case err != nil:
-		return c.diagnose(subject, err)
-	case !result.Is:
-		return &Error{Fault: Refused, Subject: subject, URL: c.url,
-			Err: errors.New(strings.Join(result.Messages, "; "))}
-	}
-	return nil
 }
 
 // fault returns an error that has no other cause than its kind.
