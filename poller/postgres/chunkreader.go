@@ -257,12 +257,13 @@ func (r *chunkReader) retry(ctx context.Context, failures *int, tx *transaction,
 	r.Log.Debug("a chunk failed", zap.Int("limit", limit), zap.Error(err))
 	*failures++
 	pause := time.Duration(0)
-	switch remedy, _ := remedyFor(err); remedy {
+	step, explained := r.db.diagnose(r.Resource.Table, err)
+	switch step {
 	case smaller:
 		r.Metrics.SQLTimeouts.Inc()
 		if limit <= leastRows && !came {
 			return fmt.Errorf("%w. It was a read of only %d rows: is there an index on (updated_at, id)?",
-				r.explain(err), limit)
+				explained, limit)
 		}
 		r.limit, *failures = max(limit/2, leastRows), 0
 	case withoutLong:
@@ -273,14 +274,12 @@ func (r *chunkReader) retry(ctx context.Context, failures *int, tx *transaction,
 		pause = firstPause << (*failures - 1)
 	case giveUp, lookAgain: // the table may have changed, also while a person removes the cause of an error
 		r.table = nil
-		if remedy == giveUp {
-			return r.explain(err)
+		if step == giveUp {
+			return explained
 		}
 	}
 	if *failures > mostFailures {
-		return r.explain(err)
+		return explained
 	}
 	return wait.For(ctx, pause)
 }
-
-func (r *chunkReader) explain(err error) error { return r.db.explain(r.Resource.Table, err) }

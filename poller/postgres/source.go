@@ -115,7 +115,7 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 	if lags {
 		if err := before.wait(); err != nil {
 			s.reader.lineage = before // nothing is read of that server
-			return s.reader.explain(err)
+			return s.reader.db.explain(s.reader.Resource.Table, err)
 		}
 	}
 	cold := len(s.horizons.recorded) == 0
