@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/sr"
@@ -23,17 +22,12 @@ const (
 	// RequestTimeout is the timeout of a request with its answer.
 	RequestTimeout = 15 * time.Second
 	maxReply       = 1 << 20 // bytes: hundreds of times the largest schema
-	// maxCached limits the cached schemas. Their ids come from records, which any producer may have written.
-	maxCached = 16
 )
 
 // Client is a client of one registry. It is safe for concurrent use.
 type Client struct {
 	client *sr.Client
 	url    string // without user and password
-
-	mu      sync.Mutex
-	schemas map[int]string // by id; an id has always one schema
 }
 
 // Config is where a registry is, and how a client proves who it is. No error shows the secrets.
@@ -73,8 +67,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("registry %s: %w", u, err)
 	}
-	c := &Client{client: client, url: u.String(), schemas: map[int]string{}}
-	return c, nil
+	return &Client{client: client, url: u.String()}, nil
 }
 
 // logIn puts the credentials of now into a request.
@@ -192,42 +185,21 @@ func (c *Client) checked(subject string, id int, err error) (int, error) {
 
 // Schema returns the text of the schema with that id. The error is an *Error.
 func (c *Client) Schema(ctx context.Context, id int) (string, error) {
-	c.mu.Lock()
-	text, ok := c.schemas[id]
-	c.mu.Unlock()
-	if ok {
-		return text, nil
-	}
-	return c.fetch(ctx, id)
-}
-
-// fetch asks for a schema and caches it.
-func (c *Client) fetch(ctx context.Context, id int) (string, error) {
 	what := fmt.Sprintf("schema id %d", id)
 	s, err := c.client.SchemaByID(ctx, id)
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", c.diagnose(what, err)
-	}
-	if s.Type != sr.TypeAvro || s.Schema == "" || len(s.References) > 0 {
+	case s.Type != sr.TypeAvro || s.Schema == "" || len(s.References) > 0:
 		return "", c.fault(NotAvro, what)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.schemas) >= maxCached {
-		clear(c.schemas)
-	}
-	c.schemas[id] = s.Schema
 	return s.Schema, nil
 }
 
-// Record asks the registry again for the schema with that id, and returns the name of its record without the
-// namespace. An id has always one schema, unless a registry lost its schemas and gives ids a second time. So
-// Record empties the cache. The error is an *Error.
+// Record returns the name of the record of the schema with that id, without the namespace. The error is an
+// *Error.
 func (c *Client) Record(ctx context.Context, id int) (name string, err error) {
-	c.mu.Lock()
-	clear(c.schemas)
-	c.mu.Unlock()
-	text, err := c.fetch(ctx, id)
+	text, err := c.Schema(ctx, id)
 	if err != nil {
 		return "", err
 	}
