@@ -135,7 +135,7 @@ func newShop(t tester, now time.Time) *shop {
 		letters: map[string]uint64{},
 		mark:    watermark.New("orders"), metrics: metrics.New(prometheus.NewRegistry())}
 	s.config = Config{
-		Settings: Settings{Resource: &schemas.Resource{Declaration: schemas.Declaration{Name: "orders"}},
+		Settings: Settings{Resource: &schemas.Resource{Name: "orders"},
 			SourceName: "postgres", Interval: time.Second, Overlap: shopOverlap, Start: schemas.MinInstant},
 		Clock:  func() Moment { return Moment{s.now.Time(), s.clock()} },
 		Source: s, Session: s, Requests: s, Metrics: s.metrics.Resource("orders"), Log: zap.NewNop(),

@@ -45,9 +45,9 @@ func BenchmarkUserFromJSON(b *testing.B) {
 
 func BenchmarkOrderFromPostgres(b *testing.B) {
 	r := load(b).Get("orders")
-	d, err := NewColumnDecoder(r, []Column{{"id", pgtype.Int8OID}, {"user_id", pgtype.Int8OID},
-		{"status", pgtype.TextOID}, {"total_amount", pgtype.NumericOID},
-		{"created_at", pgtype.TimestamptzOID}, {"updated_at", pgtype.TimestamptzOID}})
+	d, err := NewColumnDecoder(r, []column{col("id", pgtype.Int8OID), col("user_id", pgtype.Int8OID),
+		col("status", pgtype.TextOID), col("total_amount", pgtype.NumericOID),
+		col("created_at", pgtype.TimestamptzOID), col("updated_at", pgtype.TimestamptzOID)})
 	if err != nil {
 		b.Fatal(err)
 	}

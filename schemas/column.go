@@ -5,26 +5,21 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 )
-
-// Column is one column of a PostgreSQL result: its name and the OID of its type.
-type Column struct {
-	Name string
-	OID  uint32
-}
 
 // firstUserOID is the first OID of types that users create. The binary form of an enum or of citext is its
 // text.
 const firstUserOID = 16384
 
-// IsText returns whether the column's values are texts of any length.
-func (c Column) IsText() bool {
-	return c.OID == pgtype.TextOID || c.OID == pgtype.VarcharOID || c.OID == pgtype.BPCharOID
+// IsText returns whether the values of a column with this type are texts of any length.
+func IsText(oid uint32) bool {
+	return oid == pgtype.TextOID || oid == pgtype.VarcharOID || oid == pgtype.BPCharOID
 }
 
-// IsUserType returns whether a user created the column's type. storestream does not know such types.
-func (c Column) IsUserType() bool { return c.OID >= firstUserOID }
+// IsUserType returns whether a user created the type. storestream does not know such types.
+func IsUserType(oid uint32) bool { return oid >= firstUserOID }
 
 func typeName(oid uint32) string {
 	if t, ok := pgtype.NewMap().TypeForOID(oid); ok {
@@ -48,7 +43,7 @@ var (
 		pgtype.Float8OID, pgtype.TextOID, pgtype.VarcharOID, pgtype.BPCharOID}
 
 	// The database compares and sorts by id and updated_at, so they cannot be text.
-	idTypes        = []uint32{pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.NumericOID}
+	idTypes        = []uint32{pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID}
 	updatedAtTypes = []uint32{pgtype.TimestampOID, pgtype.TimestamptzOID}
 )
 
@@ -66,7 +61,7 @@ func typesFor(r *Resource, i int) []uint32 {
 
 // matchColumns returns the column of each field of r, -1 for none. The error names every column that is
 // wrong.
-func matchColumns(r *Resource, cols []Column) ([]int, error) {
+func matchColumns(r *Resource, cols []pgconn.FieldDescription) ([]int, error) {
 	places := slices.Repeat([]int{-1}, len(r.Fields))
 	var wrong []string
 	for place, c := range cols {
@@ -78,9 +73,9 @@ func matchColumns(r *Resource, cols []Column) ([]int, error) {
 		}
 		places[i] = place
 		codec, types := r.Fields[i].codec, typesFor(r, i)
-		if !slices.Contains(types, c.OID) && (codec != textCodec || !c.IsUserType()) {
+		if !slices.Contains(types, c.DataTypeOID) && (codec != textCodec || !IsUserType(c.DataTypeOID)) {
 			wrong = append(wrong, fmt.Sprintf("column %s is %s: expected one of %s for %s",
-				c.Name, typeName(c.OID), typeList(types), codec.kind))
+				c.Name, typeName(c.DataTypeOID), typeList(types), codec.kind))
 		}
 	}
 	for i, f := range r.Fields {

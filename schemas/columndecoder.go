@@ -9,20 +9,21 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // ColumnDecoder turns rows of a PostgreSQL result in binary format into Records. It belongs to one goroutine
 // and to one description of the columns: after an ALTER TABLE you need a new one.
 type ColumnDecoder struct {
 	encoder
-	cols   []Column
+	cols   []pgconn.FieldDescription
 	places []int // by field: its column, -1 for none
 }
 
 // NewColumnDecoder checks that the columns can hold r's fields. id, created_at and updated_at must have
 // columns. A nullable field without a column is null. The error names every column that is wrong. Waiting
-// does not help.
-func NewColumnDecoder(r *Resource, cols []Column) (*ColumnDecoder, error) {
+// does not help. cols describes a result; of each column it uses the name and the type.
+func NewColumnDecoder(r *Resource, cols []pgconn.FieldDescription) (*ColumnDecoder, error) {
 	places, err := matchColumns(r, cols)
 	if err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func (d *ColumnDecoder) Decode(values [][]byte) (Record, *Reject) {
 			b = append(b, 2)
 		}
 		var ok bool
-		if b, ok = f.codec.fromColumn(b, d.cols[place].OID, values[place]); !ok {
+		if b, ok = f.codec.fromColumn(b, d.cols[place].DataTypeOID, values[place]); !ok {
 			return Record{}, d.reject(values, i)
 		}
 		if f.Policy != "" {
@@ -77,7 +78,7 @@ func (d *ColumnDecoder) reject(values [][]byte, i int) *Reject {
 	rej.Field, rej.Err = f.Name, "expected "+f.codec.expected+", found null"
 	if v := values[place]; v != nil {
 		rej.Err = fmt.Sprintf("expected %s, found a value of type %s that does not fit", f.codec.expected,
-			typeName(d.cols[place].OID))
+			typeName(d.cols[place].DataTypeOID))
 	}
 	return rej
 }
@@ -109,7 +110,7 @@ const (
 // TooLong.
 func (d *ColumnDecoder) newReject(values [][]byte, left []int) *Reject {
 	rej := &Reject{UpdatedAt: MinInstant}
-	rej.ID, rej.HasID = columnLong(d.cols[d.places[0]].OID, values[d.places[0]])
+	rej.ID, rej.HasID = columnLong(d.cols[d.places[0]].DataTypeOID, values[d.places[0]])
 	if t, ok := readTimestamp(values[d.places[d.res.updatedAt]]); ok {
 		rej.UpdatedAt = t
 	}
@@ -128,8 +129,8 @@ func (d *ColumnDecoder) newReject(values [][]byte, left []int) *Reject {
 		case left[i] > 0 || len(v) > most:
 			value = leftOut(max(left[i], len(v)))
 		case v != nil:
-			text = columnLegible(d.cols[i].OID, v)
-			if d.cols[i].IsText() { // PostgreSQL has parsed the values of other columns
+			text = columnLegible(d.cols[i].DataTypeOID, v)
+			if IsText(d.cols[i].DataTypeOID) { // PostgreSQL has parsed the values of other columns
 				_, parses = d.res.Fields[field].codec.fromText(nil, text)
 			}
 			value, _ = jsontext.AppendQuote(nil, text) // it replaces bytes that are not UTF-8

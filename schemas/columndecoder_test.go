@@ -19,12 +19,12 @@ import (
 const enumOID = 16999 // a type that a user created
 
 // orderColumns are a table of orders as one would declare it.
-var orderColumns = []Column{{"id", pgtype.Int8OID}, {"user_id", pgtype.Int4OID}, {"status", enumOID},
-	{"total_amount", pgtype.NumericOID},
-	{"created_at", pgtype.TimestamptzOID}, {"updated_at", pgtype.TimestampOID}}
+var orderColumns = []column{col("id", pgtype.Int8OID), col("user_id", pgtype.Int4OID), col("status", enumOID),
+	col("total_amount", pgtype.NumericOID),
+	col("created_at", pgtype.TimestamptzOID), col("updated_at", pgtype.TimestampOID)}
 
 // decoder is a decoder for orders.
-func decoder(t testing.TB, cols []Column) *ColumnDecoder {
+func decoder(t testing.TB, cols []column) *ColumnDecoder {
 	t.Helper()
 	d, err := NewColumnDecoder(load(t).Get("orders"), cols)
 	if err != nil {
@@ -97,9 +97,9 @@ func TestRowsFromEitherSourceAreTheSameBytesWhateverTheColumnTypes(t *testing.T)
 			amountOID, amountText = pgtype.Float4OID, strconv.FormatFloat(float, 'g', -1, 32)
 			amountBytes = encode(pgtype.Float4OID, float32(float))
 		}
-		d, err := NewColumnDecoder(r, []Column{{"updated_at", pgtype.TimestampOID}, {"id", pgtype.Int8OID},
-			{"quantity", quantityOID}, {"sale_price", pgtype.NumericOID}, {"amount", amountOID},
-			{"created_at", pgtype.TimestamptzOID}, {"order_id", pgtype.Int8OID}})
+		d, err := NewColumnDecoder(r, []column{col("updated_at", pgtype.TimestampOID), col("id", pgtype.Int8OID),
+			col("quantity", quantityOID), col("sale_price", pgtype.NumericOID), col("amount", amountOID),
+			col("created_at", pgtype.TimestamptzOID), col("order_id", pgtype.Int8OID)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,10 +215,10 @@ func TestAFloatColumnsMoneyIsTheDecimalThatPostgresPrints(t *testing.T) {
 
 func TestATableThatCannotHoldTheResourceIsNamedColumnByColumn(t *testing.T) {
 	r := load(t).Get("orders")
-	_, err := NewColumnDecoder(r, []Column{{"id", pgtype.TextOID}, {"status", pgtype.BoolOID},
-		{"total_amount", 790}, {"updated_at", pgtype.TextOID}, {"user_id", enumOID},
-		{"channel", pgtype.TextOID}})
-	for _, want := range []string{"column id is text: expected one of int2, int4, int8, numeric for an integer",
+	_, err := NewColumnDecoder(r, []column{col("id", pgtype.TextOID), col("status", pgtype.BoolOID),
+		col("total_amount", 790), col("updated_at", pgtype.TextOID), col("user_id", enumOID),
+		col("channel", pgtype.TextOID)})
+	for _, want := range []string{"column id is text: expected one of int2, int4, int8 for an integer",
 		"column status is bool: expected one of text, varchar",
 		"column total_amount is of OID 790",
 		"column updated_at is text: expected one of timestamp, timestamptz for a timestamp",
@@ -228,8 +228,8 @@ func TestATableThatCannotHoldTheResourceIsNamedColumnByColumn(t *testing.T) {
 			t.Errorf("not named: %s in %v", want, err)
 		}
 	}
-	d, err := NewColumnDecoder(r, []Column{{"id", pgtype.Int8OID}, {"updated_at", pgtype.TimestampOID},
-		{"created_at", pgtype.TextOID}})
+	d, err := NewColumnDecoder(r, []column{col("id", pgtype.Int8OID), col("updated_at", pgtype.TimestampOID),
+		col("created_at", pgtype.TextOID)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,11 +257,11 @@ func FuzzColumnDecoder(f *testing.F) {
 	f.Add(byte(1), uint64(0x123456789), append(seed, 255))
 	f.Fuzz(func(t *testing.T, resource byte, types uint64, data []byte) {
 		r := pick(set, resource)
-		var cols []Column
+		var cols []column
 		var values [][]byte
 		for i := range r.Fields {
 			choice := typesFor(r, i)
-			cols = append(cols, Column{r.Fields[i].Name, choice[types%uint64(len(choice))]})
+			cols = append(cols, col(r.Fields[i].Name, choice[types%uint64(len(choice))]))
 			types = types/3 + 1
 			var v []byte
 			if len(data) > 0 && data[0] < 255 { // 255 and the end are NULL

@@ -33,10 +33,6 @@ func columnLong(oid uint32, v []byte) (int64, bool) {
 	switch oid {
 	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID:
 		return columnInteger(v)
-	case pgtype.NumericOID:
-		d, ok := columnDecimal(oid, v, 19, 0, false)
-		n, fits := d.long()
-		return n, ok && fits
 	default:
 		var buf [maxFloatText]byte
 		return parseLong(columnText(buf[:0], oid, v))
@@ -61,7 +57,7 @@ func columnDecimal(oid uint32, v []byte, precision, scale int, halfEven bool) (d
 func columnText(buf []byte, oid uint32, v []byte) []byte {
 	switch {
 	case oid == pgtype.NumericOID:
-		return appendNumeric(buf, v)
+		return numericText(v)
 	case oid == pgtype.Float8OID && len(v) == 8:
 		return strconv.AppendFloat(buf, math.Float64frombits(binary.BigEndian.Uint64(v)), 'e', -1, 64)
 	case oid == pgtype.Float4OID && len(v) == 4:

@@ -108,7 +108,7 @@ func TestTheRegistryLearnsDocsAndPersonalData(t *testing.T) {
 	}
 	personal := []string{"first_name", "last_name", "email", "age", "gender", "street_address", "postal_code",
 		"city", "latitude", "longitude"}
-	if got := load(t).Get("users").PersonalFields(); !slices.Equal(got, personal) {
+	if got := load(t).Get("users").PersonalInClear(); !slices.Equal(got, personal) {
 		t.Error(got)
 	}
 	columns := []string{"id", "user_id", "status", "total_amount", "created_at", "updated_at"}

@@ -225,7 +225,7 @@ func checkNumeric(t interface{ Fatalf(string, ...any) }, text string, precision,
 			ok1, a.appendBytes(nil), ok2, b.appendBytes(nil))
 	}
 	var value big.Rat
-	server := string(appendNumeric(nil, raw))
+	server := string(numericText(raw))
 	if _, parsed := value.SetString(server); !parsed {
 		t.Fatalf("%q is printed as %q", text, server)
 	}

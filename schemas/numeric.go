@@ -3,6 +3,8 @@ package schemas
 import (
 	"bytes"
 	"encoding/binary"
+
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // A numeric column in PostgreSQL's binary format has four numbers of two bytes: how many groups follow, the
@@ -12,8 +14,6 @@ const (
 	numericHeader   = 8
 	numericPositive = 0x0000
 	numericNegative = 0x4000
-	numericPlusInf  = 0xD000
-	numericMinusInf = 0xF000
 )
 
 // shortNumeric reads a numeric of up to 19 digits, as nearly every price is. It returns false for others.
@@ -38,48 +38,20 @@ func shortNumeric(b []byte, precision, scale int) (d decimal, ok bool) {
 	return shortDecimal(sign == numericNegative, v, 4*(weight+1-len(groups)/2)+scale, precision)
 }
 
-// appendNumeric appends a numeric as the server prints it. It returns nil if the numeric is not well formed.
-func appendNumeric(dst, b []byte) []byte {
-	if len(b) < numericHeader || len(b) != numericHeader+2*int(binary.BigEndian.Uint16(b)) {
-		return nil
-	}
-	weight, scale := int(int16(binary.BigEndian.Uint16(b[2:]))), int(binary.BigEndian.Uint16(b[6:]))
-	switch binary.BigEndian.Uint16(b[4:]) {
-	case numericPositive:
-	case numericNegative:
-		dst = append(dst, '-')
-	case numericPlusInf:
-		return append(dst, "Infinity"...)
-	case numericMinusInf:
-		return append(dst, "-Infinity"...)
-	default:
-		return append(dst, "NaN"...)
-	}
-	var room [64]byte
-	digits := room[:0]
-	wellFormed := true
-	group := func(w int) { // the group that counts 10000^w; those that are not sent are 0
-		var g uint16
-		if at := numericHeader + 2*(weight-w); at >= numericHeader && at < len(b) {
-			g = binary.BigEndian.Uint16(b[at:])
-			wellFormed = wellFormed && g <= 9999
+// numericText returns a numeric as the server prints it. It returns nil if the numeric is not well formed.
+func numericText(v []byte) []byte {
+	for i := numericHeader; i+1 < len(v); i += 2 {
+		if binary.BigEndian.Uint16(v[i:]) > 9999 { // pgtype takes it
+			return nil
 		}
-		digits = append(digits, byte('0'+g/1000), byte('0'+g/100%10), byte('0'+g/10%10), byte('0'+g%10))
 	}
-	for w := max(weight, 0); w >= 0; w-- {
-		group(w)
-	}
-	point := len(digits)
-	for w := -1; len(digits) < point+scale; w-- {
-		group(w)
-	}
-	if !wellFormed {
+	var n pgtype.Numeric
+	if numericPlan.Scan(v, &n) != nil {
 		return nil
 	}
-	whole := bytes.TrimLeft(digits[:point-1], "0")
-	dst = append(append(dst, whole...), digits[point-1])
-	if scale > 0 {
-		dst = append(append(dst, '.'), digits[point:point+scale]...)
-	}
-	return dst
+	text, _ := n.MarshalJSON()   // never fails
+	return bytes.Trim(text, `"`) // of "NaN" and "Infinity"
 }
+
+var numericPlan = pgtype.NumericCodec{}.PlanScan(nil, pgtype.NumericOID, pgtype.BinaryFormatCode,
+	&pgtype.Numeric{})

@@ -79,8 +79,8 @@ func TestPoliciesEncodeARowFromEitherSourceToTheSameBytes(t *testing.T) {
 		orders := protected(t, map[string]Policy{"orders.status": policy}).Get("orders")
 		fromREST, rej := NewRowParser(orders).Parse([]byte(`{"id":1,"status":"Shipped",` +
 			`"created_at":"2000-01-01T00:00:00Z","updated_at":"2000-01-01T00:00:00Z"}`))
-		d, err := NewColumnDecoder(orders, []Column{{"id", pgtype.Int8OID}, {"status", pgtype.TextOID},
-			{"created_at", pgtype.TimestamptzOID}, {"updated_at", pgtype.TimestamptzOID}})
+		d, err := NewColumnDecoder(orders, []column{col("id", pgtype.Int8OID), col("status", pgtype.TextOID),
+			col("created_at", pgtype.TimestamptzOID), col("updated_at", pgtype.TimestamptzOID)})
 		if err != nil || rej != nil {
 			t.Fatal(err, rej)
 		}
@@ -221,9 +221,9 @@ func TestARejectShowsNoMoreThanTheTopicWould(t *testing.T) {
 	}
 
 	fields = map[string]Policy{"orders.status": PolicyHash, "orders.user_id": PolicyDrop}
-	d, err := NewColumnDecoder(protected(t, fields).Get("orders"), []Column{{"id", pgtype.Int8OID},
-		{"status", pgtype.TextOID}, {"user_id", pgtype.Int8OID}, {"created_at", pgtype.TimestamptzOID},
-		{"updated_at", pgtype.TimestamptzOID}})
+	d, err := NewColumnDecoder(protected(t, fields).Get("orders"), []column{col("id", pgtype.Int8OID),
+		col("status", pgtype.TextOID), col("user_id", pgtype.Int8OID), col("created_at", pgtype.TimestamptzOID),
+		col("updated_at", pgtype.TimestamptzOID)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,9 +288,9 @@ func TestWhereverAShiftedColumnPutsAPersonalValueARejectDoesNotShowIt(t *testing
 	}
 
 	// A column of text takes anything. orders have no personal field of their own.
-	d, err := NewColumnDecoder(load(t).Get("orders"), []Column{{"id", pgtype.Int8OID},
-		{"user_id", pgtype.TextOID}, {"status", pgtype.TextOID}, {"created_at", pgtype.TextOID},
-		{"updated_at", pgtype.TimestamptzOID}})
+	d, err := NewColumnDecoder(load(t).Get("orders"), []column{col("id", pgtype.Int8OID),
+		col("user_id", pgtype.TextOID), col("status", pgtype.TextOID), col("created_at", pgtype.TextOID),
+		col("updated_at", pgtype.TimestamptzOID)})
 	if err != nil {
 		t.Fatal(err)
 	}

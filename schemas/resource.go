@@ -2,16 +2,8 @@ package schemas
 
 import "slices"
 
-// Declaration is the line by which a resource is declared. Its fields are in avsc/<RecordName>.avsc.
-type Declaration struct {
-	Name       string // "orders": configuration, metrics, the end of the topic's name
-	RecordName string // "Order": the Avro record
-	Path       string // "/store-orders": the REST endpoint below base_url
-	Table      string // "orders"; "" if the database does not offer it
-}
-
-// declared is every resource. To add one, add its line here and its .avsc file.
-var declared = []Declaration{
+// declared is every resource, without its fields. To add one, add its line here and its .avsc file.
+var declared = []Resource{
 	{Name: "orders", RecordName: "Order", Path: "/store-orders", Table: "orders"},
 	{Name: "order_items", RecordName: "OrderItem", Path: "/store-order-items", Table: "order_items"},
 	{Name: "products", RecordName: "Product", Path: "/store-products"},
@@ -19,8 +11,8 @@ var declared = []Declaration{
 	{Name: "shipments", RecordName: "Shipment", Path: "/store-shipments"},
 }
 
-// Declared returns every resource's declaration, in the order in which people read them.
-func Declared() []Declaration { return slices.Clone(declared) }
+// Declared returns every resource without its fields, in the order in which people read them.
+func Declared() []Resource { return slices.Clone(declared) }
 
 // Names returns every resource's name, in the order of Declared.
 func Names() []string {
@@ -33,7 +25,10 @@ func Names() []string {
 
 // Resource is one of the service's kinds of row.
 type Resource struct {
-	Declaration
+	Name       string // "orders": configuration, metrics, the end of the topic's name
+	RecordName string // "Order": the Avro record, and the name of its file in avsc
+	Path       string // "/store-orders": the REST endpoint below base_url
+	Table      string // "orders"; "" if the database does not offer it
 
 	// Fields in the order of the schema. Fields[0] is id.
 	Fields []Field
@@ -59,26 +54,19 @@ func (r *Resource) KeySchema() string {
 		`","fields":[{"name":"id","type":"long"}]}`
 }
 
-// Columns returns the names to select, in the order of the schema.
+// Columns returns the names of all fields, in the order of the schema.
 func (r *Resource) Columns() []string {
-	names := make([]string, len(r.Fields))
-	for i := range r.Fields {
-		names[i] = r.Fields[i].Name
-	}
-	return names
+	return r.names(func(*Field) bool { return true })
 }
 
-// PersonalInClear returns those of PersonalFields that are published as they are.
+// PersonalInClear returns the names of the fields with personal data that are published as they are.
 func (r *Resource) PersonalInClear() []string {
-	return slices.DeleteFunc(r.PersonalFields(),
-		func(name string) bool { return r.Fields[r.index[name]].Policy != "" })
+	return r.names(func(f *Field) bool { return f.PII && f.Policy == "" })
 }
 
-// PersonalFields returns the names of the fields that hold personal data, in the order of the schema.
-func (r *Resource) PersonalFields() []string {
-	var names []string
+func (r *Resource) names(of func(*Field) bool) (names []string) {
 	for i := range r.Fields {
-		if r.Fields[i].PII {
+		if of(&r.Fields[i]) {
 			names = append(names, r.Fields[i].Name)
 		}
 	}

@@ -42,7 +42,7 @@ func parseSchemaFile(file string, text []byte) (r *Resource, mistakes []string) 
 		wrong("", "%q in namespace %q: expected a record in namespace %q", record.Type, record.Namespace, namespace)
 	}
 	wrongAttributes(wrong, "", record.Others, nil)
-	i := slices.IndexFunc(declared, func(d Declaration) bool { return d.RecordName == record.Name })
+	i := slices.IndexFunc(declared, func(d Resource) bool { return d.RecordName == record.Name })
 	if i < 0 {
 		var records []string
 		for _, d := range declared {
@@ -51,7 +51,8 @@ func parseSchemaFile(file string, text []byte) (r *Resource, mistakes []string) 
 		wrong("", "record %q: expected one of %s", record.Name, strings.Join(records, ", "))
 		return nil, mistakes
 	}
-	r = &Resource{Declaration: declared[i], valueSchema: string(compact), index: map[string]int{}}
+	own := declared[i]
+	r, own.valueSchema, own.index = &own, string(compact), map[string]int{}
 	for i, text := range record.Fields {
 		schema, err := avro.Parse(`{"type":"record","name":"R","fields":[` + string(text) + `]}`)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
@@ -39,3 +40,8 @@ func binaryOf(t testing.TB, oid uint32, v any) []byte {
 }
 
 func pgFloat8(v float64) []byte { return binary.BigEndian.AppendUint64(nil, math.Float64bits(v)) }
+
+// column is a column of a result, and col makes one.
+type column = pgconn.FieldDescription
+
+func col(name string, oid uint32) column { return column{Name: name, DataTypeOID: oid} }

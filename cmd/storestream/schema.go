@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -129,23 +130,22 @@ and if not, whether the registry would take it. Exits 1 if one is refused.`,
 			if err != nil {
 				return err
 			}
-			t := env.table("SUBJECT", "ID", "STATE")
+			t := env.table("RESOURCE", "KEY SUBJECT", "ID", "VALUE SUBJECT", "ID", "STATE")
 			var refused []error
 			err = eachSubject(cmd.Context(), cfg, set, func(ctx context.Context, client *registry.Client, topic string,
 				r *schemas.Resource) error {
-				for _, s := range client.Check(ctx, topic, r, true) {
-					id, what := "-", "not registered; compatible"
-					switch {
-					case registry.AsAWhole(s.Err):
-						return s.Err
-					case s.Err != nil:
-						what = env.paint.As(terminal.Red, "refused")
-						refused = append(refused, s.Err)
-					case s.ID != 0:
-						id, what = fmt.Sprint(s.ID), "registered"
-					}
-					t.Row(s.Name, id, what)
+				keyID, valueID, err := client.WouldEnsure(ctx, topic, r, true)
+				state := "registered"
+				switch {
+				case registry.AsAWhole(err):
+					return err
+				case err != nil:
+					state = env.paint.As(terminal.Red, "refused")
+					refused = append(refused, err)
+				case keyID == 0 || valueID == 0:
+					state = "not registered; compatible"
 				}
+				t.Row(r.Name, topic+"-key", idOrDash(keyID), topic+"-value", idOrDash(valueID), state)
 				return nil
 			})
 			if err != nil {
@@ -154,6 +154,14 @@ and if not, whether the registry would take it. Exits 1 if one is refused.`,
 			return errors.Join(append(refused, t.Print(env.stdout))...)
 		},
 	}
+}
+
+// idOrDash returns a schema id as text, and a dash for 0.
+func idOrDash(id int) string {
+	if id == 0 {
+		return "-"
+	}
+	return strconv.Itoa(id)
 }
 
 // eachSubject does f for the topic of each resource.

@@ -31,7 +31,7 @@ var Reasons = []Reason{
 			"replace good values",
 		Remedy: "ask the service's owner to put the field back: it goes on by itself. If it is gone for good, " +
 			"take it out of the schema (schemas.dir) and restart", See: "Changing a schema"},
-	{Code: "column_type", State: Blocked, Says: "is of type OID",
+	{Code: "column_type", State: Blocked, Says: "do not fit the schema",
 		Means:  "storestream does not read a column of this type as this field",
 		Remedy: "put the column's type back, or let the table's name lead to a view that casts it"},
 	{Code: "encoding", State: Blocked, Says: "cannot be converted from the encoding",

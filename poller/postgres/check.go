@@ -4,33 +4,29 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/storestream/storestream/schemas"
 )
 
-// Server describes the database server and the connection to it.
-type Server struct {
-	Where, Database, Role, Version string
-	// Certificates are those that the server, or its pooler, has shown. A connection without TLS has none.
-	Certificates []*x509.Certificate
-}
-
-// CheckServer asks the server for its version. Its errors are those of Source.Read.
-func CheckServer(ctx context.Context, db *DB) (Server, error) {
-	login := db.login.Get()
-	s := Server{Where: db.address(), Database: login.Database, Role: login.User}
+// CheckServer describes the database server, and returns the certificates that it or its pooler has shown. A
+// connection without TLS has none. Its errors are those of Source.Read.
+func CheckServer(ctx context.Context, db *DB) (server string, shown []*x509.Certificate, err error) {
+	version := ""
 	tx, err := db.begin(ctx, nil, nil, &statement{sql: "SELECT current_setting('server_version')"})
 	if err == nil {
 		if conn, ok := tx.conn.Conn().PgConn().Conn().(*tls.Conn); ok {
-			s.Certificates = conn.ConnectionState().PeerCertificates
+			shown = conn.ConnectionState().PeerCertificates
 		}
-		err = tx.close(tx.scan(&s.Version))
+		err = tx.close(tx.scan(&version))
 	}
 	if err != nil {
-		return s, db.explain("the server's version", err)
+		return "", nil, db.explain("the server's version", err)
 	}
-	return s, nil
+	login := db.login.Get()
+	return fmt.Sprintf("PostgreSQL %s at %s: role %s, database %s", version, db.address(), login.User,
+		login.Database), shown, nil
 }
 
 // Table is what a person should know about a resource's table, although storestream can read it.

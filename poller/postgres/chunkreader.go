@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// chunkBytes is the size of a chunk in bytes of encoded rows. A chunk may exceed it by half and one row. The
-	// chunk before it may be waiting for the poller, which publishes a third one. A larger chunk gains nothing:
-	// it is one transaction of some ten thousand rows. (Of 2M orders, 1.5 MiB peaked at 75 to 84 MiB, 1.25 MiB
-	// at 72 to 78, at the same rate.)
+	// chunkBytes is the size of a chunk in bytes of encoded rows. A chunk may exceed it by one row. The chunk
+	// before it may be waiting for the poller, which publishes a third one. A larger chunk gains nothing: it is
+	// some ten thousand rows. (Of 2M orders, 1.5 MiB peaked at 75 to 84 MiB, 1.25 MiB at 72 to 78, at the same
+	// rate.)
 	chunkBytes = 1 << 20
-	// mostBytes is what a transaction reads if its first row comes later than slowRow.
-	mostBytes = 32 << 20
-	slowRow   = 500 * time.Millisecond
+	// transactionBytes limits what a transaction is asked for. Without an index on updated_at, the server sorts
+	// the whole table for each. But the more chunks it gives, the longer it waits for their consumer.
+	transactionBytes = 4 << 20
 	// firstWidth is the number of bytes that a row is expected to have before one was read.
 	firstWidth = 100
 	leastRows  = 100
@@ -61,7 +61,6 @@ type chunkReader struct {
 
 	limit int // the limit of rows that the server has not cancelled
 	width int // bytes of a row of the last chunk
-	bytes int // limits a transaction
 	// longRows is the time until which rows may come that are too long to be read whole.
 	longRows time.Time
 }
@@ -71,7 +70,7 @@ func newChunkReader(db *DB, c SourceConfig) *chunkReader {
 	if c.Doing == nil {
 		c.Doing = func(string) {}
 	}
-	return &chunkReader{SourceConfig: c, db: db, limit: c.MaxRows, width: firstWidth, bytes: chunkBytes}
+	return &chunkReader{SourceConfig: c, db: db, limit: c.MaxRows, width: firstWidth}
 }
 
 // chunks yields the rows of q after a place until another one, in chunks. A nil until means the end of the
@@ -143,7 +142,6 @@ func (r *chunkReader) open(ctx context.Context, q query, after key, until *key) 
 		}
 	}
 	sql.locks = t.lockable
-	asked := time.Now()
 	tx, err := r.db.begin(ctx, t, &r.lineage, &sql)
 	if err != nil {
 		return nil, err
@@ -153,33 +151,21 @@ func (r *chunkReader) open(ctx context.Context, q query, after key, until *key) 
 	}
 	tx.table, tx.limit, tx.until, tx.step, tx.end = t, limit, until, step, after
 	tx.more = tx.rows.NextRow()
-	if !sql.far { // otherwise it waits for rows that pass the filter
-		r.learn(time.Since(asked))
-	}
 	return tx, nil
-}
-
-// learn learns from the time until the first row of a transaction. Without an index on updated_at, the server
-// sorts the whole table before the first row, whatever the LIMIT. So the next transaction reads more.
-func (r *chunkReader) learn(first time.Duration) {
-	if r.bytes = chunkBytes; first > slowRow {
-		r.bytes = mostBytes
-	}
 }
 
 // next returns the next chunk of a transaction. A row goes from the connection's buffer straight into an
 // encoded record.
 //
-// A transaction whose rows are as wide as expected is one chunk, and its connection is free before the chunk
-// is used. If the rows are wider, the server waits with the rest while a chunk is used. So the bytes in
-// memory are bounded, and no row is read twice.
+// The server waits with the rest of a transaction's rows while a chunk is used. So the bytes in memory are
+// bounded however wide the rows are, and no row is read twice.
 //
 // If the transaction fails, the chunk has the rows that came before: they are in the order of the key, and
 // each is good by itself.
 func (r *chunkReader) next(tx *transaction) (*chunk, error) {
 	c := &chunk{clock: tx.clock, table: tx.table, from: tx.end, end: tx.end}
 	columns := len(tx.table.columns)
-	for tx.more && c.bytes < chunkBytes+chunkBytes/2 {
+	for tx.more && c.bytes < chunkBytes {
 		v := tx.rows.Values()
 		values, added := v[:columns], v[columns:] // added by cutLong and for pass.final
 		var record schemas.Record
@@ -232,7 +218,7 @@ func (r *chunkReader) next(tx *transaction) (*chunk, error) {
 }
 
 // rows returns the limit of rows for the next transaction.
-func (r *chunkReader) rows() int { return max(min(r.limit, r.bytes/r.width), 1) }
+func (r *chunkReader) rows() int { return max(min(r.limit, transactionBytes/r.width), 1) }
 
 // identify reads the clock, the table, and its identity.
 func (r *chunkReader) identify(ctx context.Context) (*clock, *table, watermark.Identity, error) {
@@ -271,12 +257,13 @@ func (r *chunkReader) retry(ctx context.Context, failures *int, tx *transaction,
 	r.Log.Debug("a chunk failed", zap.Int("limit", limit), zap.Error(err))
 	*failures++
 	pause := time.Duration(0)
-	switch remedy, _ := remedyFor(err); remedy {
+	step, explained := r.db.diagnose(r.Resource.Table, err)
+	switch step {
 	case smaller:
 		r.Metrics.SQLTimeouts.Inc()
 		if limit <= leastRows && !came {
 			return fmt.Errorf("%w. It was a read of only %d rows: is there an index on (updated_at, id)?",
-				r.explain(err), limit)
+				explained, limit)
 		}
 		r.limit, *failures = max(limit/2, leastRows), 0
 	case withoutLong:
@@ -287,14 +274,12 @@ func (r *chunkReader) retry(ctx context.Context, failures *int, tx *transaction,
 		pause = firstPause << (*failures - 1)
 	case giveUp, lookAgain: // the table may have changed, also while a person removes the cause of an error
 		r.table = nil
-		if remedy == giveUp {
-			return r.explain(err)
+		if step == giveUp {
+			return explained
 		}
 	}
 	if *failures > mostFailures {
-		return r.explain(err)
+		return explained
 	}
 	return wait.For(ctx, pause)
 }
-
-func (r *chunkReader) explain(err error) error { return r.db.explain(r.Resource.Table, err) }

@@ -8,8 +8,8 @@
 //
 // # Terms
 //
-//   - A chunk is a part of the next rows by key, read by one short transaction. If rows are wider than
-//     expected, one transaction gives several chunks.
+//   - A chunk is a part of the next rows by key, read by one short transaction, which gives one
+//     chunk or several.
 //   - A snapshot is xmin:xmax:running. Transactions with an id below xmin are over. Those in running, and
 //     those from xmax on, are not. All others are over. (The hidden column xmin of a row is the id of the
 //     transaction or savepoint that wrote it.)
@@ -53,7 +53,7 @@
 //	transaction 9                              |   stamp :02, below settled
 //
 // So a Source compares the time that passes on the server's clock with the time that passes on ours, from the
-// beginning of one pass to the beginning of the next and to each chunk (clockstep.go). A step back cannot
+// beginning of one pass to the beginning of the next and to each chunk (horizon.go). A step back cannot
 // have gone lower than the earlier time of the server less the time that passed here.
 //
 //   - Back: no horizon is later than that any more. If settled is later than that less overlap, it goes back

@@ -27,6 +27,9 @@ const (
 	badLogin   = "%[2]s refuses the login of role %[3]q: check user and password in postgres.dsn"
 	noEncoding = "read %[1]s: a text in it cannot be converted from the encoding of database %[4]q to UTF-8. " +
 		"Correct the rows for which convert_to(COLUMN, 'UTF8') is an error: reading continues by itself"
+	poolerRefuses = "the pooler at %[2]s refuses the connection: check user, password and database in " +
+		"postgres.dsn, and remove startup parameters that the pooler does not take. If it is full, raise its " +
+		"max_client_conn"
 
 	// codeProtocol is how PgBouncer refuses a login, and reports that it has no server.
 	codeProtocol = "08P01"
@@ -69,69 +72,63 @@ var failures = map[string]struct {
 	"57": {remedy: again},     // shutting down or starting up
 }
 
-// remedyFor returns the remedy for err, and the advice to a person or "". It goes by types and codes, never
-// by text.
-func remedyFor(err error) (_ remedy, says string) {
+// diagnose returns the remedy for err, and an error that says what failed, on what, and what to do. It goes by
+// types and codes, never by text. pgx's errors about connecting hold no password, and diagnose adds none.
+func (db *DB) diagnose(table string, err error) (remedy, error) {
+	address, login := db.address(), db.login.Get()
+	connecting := errors.As(err, new(*pgconn.ConnectError))
 	pe, fromServer := errors.AsType[*pgconn.PgError](err)
 	switch {
-	case errors.As(err, new(*pgproto3.ExceededMaxBodyLenErr)):
-		return withoutLong, ""
 	case errors.As(err, new(*poller.BlockedError)):
-		return giveUp, ""
+		return giveUp, err
+	case errors.Is(err, errLagging):
+		return again, fmt.Errorf("read %s: %w", table, err)
 	case errors.Is(err, errRetyped), errors.Is(err, errSwapped):
-		return lookAgain, ""
-	case !fromServer && errors.Is(err, context.DeadlineExceeded):
-		return giveUp, ""
-	case !fromServer:
-		return again, "" // refused, reset, cut off, or lagging
-	case pe.Code == codeProtocol && errors.As(err, new(*pgconn.ConnectError)):
-		return again, "the pooler at %[2]s refuses the connection: check user, password and database in " +
-			"postgres.dsn, and remove startup parameters that the pooler does not take. If it is full, raise its " +
-			"max_client_conn"
+		return lookAgain, fmt.Errorf("read %s: %w", table, err)
+	case errors.As(err, new(*pgproto3.ExceededMaxBodyLenErr)):
+		return withoutLong, fmt.Errorf("read %s: %w", table, err)
+	case !fromServer && errors.Is(err, context.DeadlineExceeded) && !connecting:
+		return giveUp, fmt.Errorf("read %s from %s: no answer in %v: the connection may be cut, the table locked, "+
+			"or the database behind a pooler down: %w", table, address, deadline, err)
+	case !fromServer: // refused, reset or cut off
+		step := again
+		if errors.Is(err, context.DeadlineExceeded) {
+			step = giveUp
+		}
+		if handshake, ok := errors.AsType[*tlsfile.HandshakeError](inDSN.Explain(err)); ok {
+			return step, fmt.Errorf("read %s from %s: %w", table, address, handshake)
+		}
+		return step, fmt.Errorf("read %s from %s: is the database up, and is postgres.dsn's host and port right? %w",
+			table, address, err)
+	}
+
+	// Only the server's own message is shown: its detail may have values of the row. Messages about data
+	// (class 22) have such values themselves.
+	message := fmt.Errorf("%s (SQLSTATE %s)", pe.Message, pe.Code)
+	if strings.HasPrefix(pe.Code, "22") {
+		message = fmt.Errorf("SQLSTATE %s", pe.Code)
 	}
 	f, known := failures[pe.Code]
 	if !known {
 		f = failures[pe.Code[:min(2, len(pe.Code))]]
 	}
-	return f.remedy, f.says
+	switch {
+	case pe.Code == codeProtocol && connecting:
+		f.says = poolerRefuses
+	case pe.Code == codeProtocol:
+		message = fmt.Errorf("%w. A pooler without a server for it answers so: is PostgreSQL up?", message)
+	}
+	if f.says != "" {
+		return f.remedy, &poller.BlockedError{What: fmt.Sprintf(f.says, table, address, login.User, login.Database),
+			Err: message}
+	}
+	return f.remedy, fmt.Errorf("read %s from %s: %w", table, address, message)
 }
 
-// explain makes err say what failed, on what, and what to do. pgx's errors about connecting hold no password,
-// and explain adds none.
+// explain returns the error of diagnose.
 func (db *DB) explain(table string, err error) error {
-	address, login := db.address(), db.login.Get()
-	pe, fromServer := errors.AsType[*pgconn.PgError](err)
-	switch {
-	case errors.As(err, new(*poller.BlockedError)):
-		return err
-	case fromServer:
-		// Only the server's own message is shown: its detail may have values of the row. Messages about data
-		// (class 22) have such values themselves.
-		message := fmt.Errorf("%s (SQLSTATE %s)", pe.Message, pe.Code)
-		if strings.HasPrefix(pe.Code, "22") {
-			message = fmt.Errorf("SQLSTATE %s", pe.Code)
-		}
-		if _, says := remedyFor(err); says != "" {
-			return &poller.BlockedError{What: fmt.Sprintf(says, table, address, login.User, login.Database),
-				Err: message}
-		}
-		if pe.Code == codeProtocol {
-			return fmt.Errorf("read %s from %s: %w. A pooler without a server for it answers so: is PostgreSQL up?",
-				table, address, message)
-		}
-		return fmt.Errorf("read %s from %s: %w", table, address, message)
-	case errors.Is(err, errLagging), errors.Is(err, errRetyped), errors.Is(err, errSwapped),
-		errors.As(err, new(*pgproto3.ExceededMaxBodyLenErr)):
-		return fmt.Errorf("read %s: %w", table, err)
-	case errors.Is(err, context.DeadlineExceeded) && !errors.As(err, new(*pgconn.ConnectError)):
-		return fmt.Errorf("read %s from %s: no answer in %v: the connection may be cut, the table locked, or the "+
-			"database behind a pooler down: %w", table, address, deadline, err)
-	}
-	if handshake, ok := errors.AsType[*tlsfile.HandshakeError](inDSN.Explain(err)); ok {
-		return fmt.Errorf("read %s from %s: %w", table, address, handshake)
-	}
-	return fmt.Errorf("read %s from %s: is the database up, and is postgres.dsn's host and port right? %w",
-		table, address, err)
+	_, err = db.diagnose(table, err)
+	return err
 }
 
 // inDSN names the DSN as the place of the TLS files.

@@ -264,10 +264,7 @@ func TestOnAStandbyALateCommitOfThePrimaryIsRead(t *testing.T) {
 	standby := startStandby(t)
 	replica := dialDSN(t, standby.AdminDSN("postgres"))
 	caughtUp(t, s, replica)
-	rests := 0
-	c := shortOverlap
-	c.Doing = func(what string) { rests += strings.Count(what, "resting") }
-	r := openReader(t, standby.DSN(role, password, s.name), c)
+	r := openReader(t, standby.DSN(role, password, s.name), shortOverlap)
 	s.exec(put(2, "clock_timestamp()"))
 	caughtUp(t, s, replica)
 	r.poll()
@@ -281,12 +278,6 @@ func TestOnAStandbyALateCommitOfThePrimaryIsRead(t *testing.T) {
 	}
 	if r.settled > stamp {
 		t.Errorf("settled moved to %s, past the stamp %s of an open transaction", r.settled, stamp)
-	}
-	rests = 0
-	r.poll()
-	r.poll()
-	if rests == 0 { // an interval is counted from the beginning of a poll
-		t.Error("passes that read all since an open transaction follow one another without a pause")
 	}
 	run(t, late, "COMMIT")
 	s.exec(put(5, "clock_timestamp()"))

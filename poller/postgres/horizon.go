@@ -58,21 +58,48 @@ type horizons struct {
 // that time. If the clock was set forward, a transaction that stamped before the step may write after it, and
 // an overlap on the clock is not an overlap in time. So no horizon is recorded until all such transactions
 // have written.
+//
+// A step is what passed on the server's clock and not on ours. The time of our clock between two of the
+// server's is known within the time that they took to answer.
 func (hs *horizons) observe(c *clock, begins bool) {
 	if !c.known {
 		return
 	}
-	if low := hs.steppedBack(c); low < schemas.MaxInstant {
-		hs.wentBack(low)
+	if before := hs.replayed; before != nil && c.time.Add(hs.allowed) < before.time {
+		hs.wentBack(c.time.Add(before.asked.Sub(c.answered)))
 	}
-	if !c.standby {
-		hs.lower(c.time)
+	if c.standby {
+		hs.replayed = c
+		hs.record(horizon{time: c.time, next: c.next})
+		return
 	}
-	sure := hs.sure(c)
-	if hs.follow(c, begins); !hs.unsettled(c) {
+	sure := c.time
+	if before := hs.began; before != nil {
+		least, most := c.asked.Sub(before.answered), c.answered.Sub(before.asked)
+		sure = min(sure, before.time.Add(least)) // the rest may be a step forward
+		switch {
+		case c.time.Add(hs.tolerance(least)) < before.time.Add(least):
+			hs.wentBack(c.time.Add(-most))
+		case c.time > before.time.Add(most+hs.tolerance(most)):
+			hs.forward = c.answered.Add(hs.overlap)
+		}
+	}
+	if begins {
+		hs.began = c
+	}
+	hs.lower(c.time)
+	if !hs.unsettled(c) {
 		hs.record(horizon{time: sure, next: c.next})
 	}
 }
+
+// tolerance returns by how much the time passed on both clocks may differ.
+func (hs *horizons) tolerance(passed time.Duration) time.Duration {
+	return hs.allowed + time.Duration(float64(hs.allowed)*float64(passed)/float64(driftPer))
+}
+
+// unsettled returns true if, at c, a transaction may have stamped before a step forward and not written yet.
+func (hs *horizons) unsettled(c *clock) bool { return !c.standby && c.asked.Before(hs.forward) }
 
 // wentBack records that the clock was set back, maybe as low as low.
 func (hs *horizons) wentBack(low schemas.Instant) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/storestream/storestream/schemas"
 )
 
 // A row may have a value of 1 GB, and no record may have more than 8 MiB. Such a row must not end this
@@ -38,11 +39,11 @@ func (t *table) cutLong() *table {
 	for i, c := range t.columns {
 		name := pgx.Identifier{c.Name}.Sanitize()
 		switch {
-		case c.IsText():
+		case schemas.IsText(c.DataTypeOID):
 			lengths[i] = fmt.Sprintf("CASE WHEN getdatabaseencoding() IN ('UTF8', 'SQL_ASCII') "+
 				"THEN octet_length(%[1]s) ELSE octet_length(convert_to(%[1]s, 'UTF8')) END", name)
 			sum = append(sum, "coalesce("+lengths[i]+"::bigint, 0)")
-		case c.IsUserType(): // the binary form of some is several times as long
+		case schemas.IsUserType(c.DataTypeOID): // the binary form of some is several times as long
 			lengths[i] = "octet_length(" + name + "::text)"
 			sum = append(sum, "8 * coalesce("+lengths[i]+"::bigint, 0)")
 		}

@@ -104,7 +104,7 @@ func (p *pass) quiesce(ctx context.Context, r *chunkReader, of poller.Request) (
 			return err
 		}
 		if p.lags(of) { // another server has answered
-			return r.explain(errLagging)
+			return r.db.explain(r.Resource.Table, errLagging)
 		}
 		p.horizons.observe(p.clock, true)
 	}

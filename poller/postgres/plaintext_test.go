@@ -74,7 +74,7 @@ func TestAServerWithoutTLSThatAsksForThePasswordInClearNeverGetsIt(t *testing.T)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = postgres.CheckServer(t.Context(), db); err == nil || strings.Contains(err.Error(), "s3cret") {
+		if _, _, err = postgres.CheckServer(t.Context(), db); err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%q: %v", test.more, err)
 		}
 		db.Close()

@@ -1,18 +1,19 @@
 package postgres
 
 import (
-	"encoding/binary"
+	"cmp"
 	"fmt"
 	"strconv"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/storestream/storestream/schemas"
 )
 
-// statement is one query with typed parameters in binary format.
+// statement is one query with typed parameters.
 type statement struct {
 	sql    string
-	values [][]byte
+	values []any
 	oids   []uint32
 	// far is set if a smaller LIMIT does not make the statement faster, because it may look at many rows to find
 	// a few.
@@ -21,24 +22,33 @@ type statement struct {
 	locks bool
 }
 
-// param adds a parameter and returns its place: $1, $2 and so on. An int64 with the oid 0 is a stamp in
-// PostgreSQL's own microseconds. It takes the type of the column that it is compared with, timestamp or
-// timestamptz. A naive timestamp means UTC here, whatever the session's zone.
+// stamp is the oid of a parameter that is a stamp in PostgreSQL's own microseconds. It takes the type of the
+// column that it is compared with, timestamp or timestamptz. A naive timestamp means UTC here, whatever the
+// session's zone.
+const stamp uint32 = 0
+
+// param adds a parameter and returns its place: $1, $2 and so on.
 func (s *statement) param(oid uint32, value any) string {
-	var encoded []byte
-	switch v := value.(type) {
-	case string:
-		encoded = []byte(v)
-	case uint32:
-		encoded = binary.BigEndian.AppendUint32(nil, v)
-	case int64:
-		encoded = binary.BigEndian.AppendUint64(nil, uint64(v))
-	case []int64: // pgx encodes every slice of them
-		encoded, _ = pgtype.NewMap().Encode(oid, pgtype.BinaryFormatCode, v, nil)
-	}
-	s.oids, s.values = append(s.oids, oid), append(s.values, encoded)
+	s.oids, s.values = append(s.oids, oid), append(s.values, value)
 	return "$" + strconv.Itoa(len(s.oids))
 }
+
+// add adds s to a batch.
+func (s *statement) add(batch *pgconn.Batch, types *pgtype.Map) error {
+	encoded := make([][]byte, len(s.values))
+	for i, value := range s.values {
+		var err error
+		encoded[i], err = types.Encode(cmp.Or(s.oids[i], pgtype.Int8OID), pgtype.BinaryFormatCode, value, nil)
+		if err != nil {
+			return err
+		}
+	}
+	batch.ExecParams(s.sql, encoded, s.oids, binaryFormat, binaryFormat)
+	return nil
+}
+
+// binaryFormat is the format of all parameters, and of all columns of a result.
+var binaryFormat = []int16{pgtype.BinaryFormatCode}
 
 // query makes the statement for the next rows of a read: at most limit rows after one place, until another
 // one (nil: to the end).
@@ -65,13 +75,13 @@ func (p *pass) query(part part) query {
 			low, final = 0, 0
 		}
 		s := statement{far: low != 0}
-		s.param(0, after.at)
+		s.param(stamp, after.at)
 		s.param(pgtype.Int8OID, after.id)
 		s.param(pgtype.Int8OID, int64(limit))
 		list, where := t.list, ""
 		if until != nil {
 			where += fmt.Sprintf(" AND (updated_at, id) <= (%s, %s)",
-				s.param(0, until.at), s.param(pgtype.Int8OID, until.id))
+				s.param(stamp, until.at), s.param(pgtype.Int8OID, until.id))
 		}
 		if low != 0 {
 			where += fmt.Sprintf(" AND (age(%[1]s.xmin) <= (SELECT age(%[2]s)) OR %[1]s.tableoid <> %[3]s)",
@@ -92,7 +102,7 @@ func (p *pass) query(part part) query {
 func rowAfter(t *table, after key, n int) statement {
 	s := statement{sql: "SELECT updated_at, id::int8 FROM " + t.plainName +
 		" WHERE (updated_at, id) > ($1, $2) ORDER BY updated_at, id OFFSET $3 LIMIT 1"}
-	s.param(0, after.at)
+	s.param(stamp, after.at)
 	s.param(pgtype.Int8OID, after.id)
 	s.param(pgtype.Int8OID, int64(n))
 	return s
@@ -113,9 +123,9 @@ func since(from schemas.Instant) query {
 		}
 		s := byID(t, where, after, limit)
 		s.param(pgtype.Int8OID, until.id)
-		s.param(0, microsOf(from))
+		s.param(stamp, microsOf(from))
 		if t.createdIsTime {
-			s.param(0, microsOf(from))
+			s.param(stamp, microsOf(from))
 		}
 		return s
 	}

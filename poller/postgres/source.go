@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/internal/metrics"
-	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
@@ -36,16 +35,12 @@ const (
 	defaultMaxRows = 100_000
 	// namedAtOnce limits the ids in one statement.
 	namedAtOnce = 10_000
-	// longestRest limits the pause after a pass beside a transaction that stays open: see Source.pass.
-	longestRest = 30 * time.Second
 )
 
 // Source reads one table. It belongs to one takeover and to one goroutine; see poller.Source.
 type Source struct {
 	reader   *chunkReader
 	horizons horizons // valid for one history of the database
-	// rested is the time before which no pass begins: see Source.pass.
-	rested time.Time
 	// shown is the lineage of the last batch that was handed on. A Source beside this one reads it.
 	shown atomic.Pointer[lineage]
 	// polls is the Source beside which this one reads, or nil.
@@ -109,19 +104,8 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 
 // pass reads what may have changed since r.From. It returns nil, as full and lookup do, if yield wants no
 // more.
-//
-// While a transaction stays open, a pass without a floor, or of a standby, reads all rows that were written
-// since it began. The poller's interval counts from the beginning of a poll, so such passes would follow one
-// another without a pause. So if settled is delayed, the next pass waits for as long as the last one took.
 func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.Batch, error) bool) error {
-	if pause := time.Until(s.rested); pause > 0 {
-		s.reader.Doing("resting: a transaction stays open, and each poll may read all rows since then")
-		defer s.reader.Doing("")
-		if err := wait.For(ctx, pause); err != nil {
-			return err
-		}
-	}
-	began, before := time.Now(), s.reader.lineage
+	before := s.reader.lineage
 	c, t, id, err := s.reader.identify(ctx)
 	if err != nil {
 		return err
@@ -131,7 +115,7 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 	if lags {
 		if err := before.wait(); err != nil {
 			s.reader.lineage = before // nothing is read of that server
-			return s.reader.explain(err)
+			return s.reader.db.explain(s.reader.Resource.Table, err)
 		}
 	}
 	cold := len(s.horizons.recorded) == 0
@@ -173,9 +157,6 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 		return blocked
 	}
 	s.horizons.prune(p.xmin)
-	if (p.floor == nil || p.clock.standby) && p.delays() != "" {
-		s.rested = time.Now().Add(min(time.Since(began), longestRest))
-	}
 	return nil
 }
 

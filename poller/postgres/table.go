@@ -21,7 +21,7 @@ type table struct {
 	// bareName has no schema, as in the resource.
 	bareName  string
 	list      string // the SELECT list
-	columns   []schemas.Column
+	columns   []pgconn.FieldDescription
 	decoder   *schemas.ColumnDecoder
 	updatedAt int // the place of updated_at in list
 	// createdIsTime is set if created_at is a timestamp. Sweeps then take rows that were created later, too.
@@ -190,14 +190,9 @@ func (t *table) selectFields(r *schemas.Resource, columns, readable []string) er
 
 // takeTypes takes over the types of the list's result. For a domain they are the types beneath.
 func (t *table) takeTypes(r *schemas.Resource, result []pgconn.FieldDescription) (err error) {
+	t.columns = slices.Clone(result)
 	for i, f := range result {
-		t.columns = append(t.columns, schemas.Column{Name: f.Name, OID: f.DataTypeOID})
 		switch f.Name {
-		case "id":
-			if !slices.Contains([]uint32{pgtype.Int8OID, pgtype.Int4OID, pgtype.Int2OID}, f.DataTypeOID) {
-				return &poller.BlockedError{What: fmt.Sprintf(
-					"column id of %s is of type OID %d: expected bigint, integer or smallint", t.name, f.DataTypeOID)}
-			}
 		case "updated_at":
 			t.updatedAt = i
 		case "created_at":
@@ -205,7 +200,7 @@ func (t *table) takeTypes(r *schemas.Resource, result []pgconn.FieldDescription)
 		}
 	}
 	if t.decoder, err = schemas.NewColumnDecoder(r, t.columns); err != nil {
-		return &poller.BlockedError{What: "read " + t.name, Err: err}
+		return &poller.BlockedError{What: "the columns of " + t.name + " do not fit the schema", Err: err}
 	}
 	return nil
 }
@@ -214,7 +209,7 @@ func (t *table) takeTypes(r *schemas.Resource, result []pgconn.FieldDescription)
 // more: see pass.final.
 func (t *table) matches(fields []pgconn.FieldDescription) bool {
 	fields = fields[:min(len(fields), len(t.columns))]
-	return slices.EqualFunc(fields, t.columns, func(f pgconn.FieldDescription, c schemas.Column) bool {
-		return f.DataTypeOID == c.OID
+	return slices.EqualFunc(fields, t.columns, func(a, b pgconn.FieldDescription) bool {
+		return a.DataTypeOID == b.DataTypeOID
 	})
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -67,9 +66,10 @@ func (db *DB) begin(ctx context.Context, t *table, l *lineage, q *statement) (*t
 	for _, sql := range before {
 		batch.ExecParams(sql, nil, nil, nil, nil)
 	}
-	clock := clockQuery(t, db.searchPath)
-	batch.ExecParams(clock.sql, clock.values, clock.oids, binaryFormat, binaryFormat)
-	batch.ExecParams(q.sql, q.values, q.oids, binaryFormat, binaryFormat)
+	types := tx.conn.Conn().TypeMap()
+	if err = cmp.Or(clockQuery(t, db.searchPath).add(&batch, types), q.add(&batch, types)); err != nil {
+		return nil, tx.close(err)
+	}
 	for _, sql := range endTransaction {
 		batch.ExecParams(sql, nil, nil, nil, nil)
 	}
@@ -123,7 +123,9 @@ func (tx *transaction) close(err error) error {
 	if tx == nil || tx.conn == nil {
 		return err
 	}
-	err = cmp.Or(tx.results.Close(), err) // err may only say that an answer was missing
+	if tx.results != nil {
+		err = cmp.Or(tx.results.Close(), err) // err may only say that an answer was missing
+	}
 	tx.conn.Release()
 	tx.conn = nil
 	tx.cancel()
@@ -140,6 +142,3 @@ func (db *DB) ask(ctx context.Context, t *table, l *lineage, q *statement, dest 
 	err = tx.scan(dest...)
 	return tx.clock, tx.close(err)
 }
-
-// binaryFormat is the format of all parameters, and of all columns of a result.
-var binaryFormat = []int16{pgtype.BinaryFormatCode}

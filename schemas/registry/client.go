@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/sr"
@@ -23,17 +22,12 @@ const (
 	// RequestTimeout is the timeout of a request with its answer.
 	RequestTimeout = 15 * time.Second
 	maxReply       = 1 << 20 // bytes: hundreds of times the largest schema
-	// maxCached limits the cached schemas. Their ids come from records, which any producer may have written.
-	maxCached = 16
 )
 
 // Client is a client of one registry. It is safe for concurrent use.
 type Client struct {
 	client *sr.Client
 	url    string // without user and password
-
-	mu      sync.Mutex
-	schemas map[int]string // by id; an id has always one schema
 }
 
 // Config is where a registry is, and how a client proves who it is. No error shows the secrets.
@@ -73,8 +67,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("registry %s: %w", u, err)
 	}
-	c := &Client{client: client, url: u.String(), schemas: map[int]string{}}
-	return c, nil
+	return &Client{client: client, url: u.String()}, nil
 }
 
 // logIn puts the credentials of now into a request.
@@ -107,35 +100,75 @@ func (t boundedReplies) RoundTrip(req *http.Request) (*http.Response, error) {
 func (c *Client) Ensure(
 	ctx context.Context, topic string, r *schemas.Resource, auto bool,
 ) (keyID, valueID int, err error) {
-	if keyID, err = c.ensure(ctx, topic+"-key", r.KeySchema(), true, auto); err != nil {
+	if keyID, err = c.ensure(ctx, topic+"-key", r.KeySchema(), true, auto, false); err != nil {
 		return 0, 0, err
 	}
-	if valueID, err = c.ensure(ctx, topic+"-value", r.ValueSchema(), false, auto); err != nil {
+	if valueID, err = c.ensure(ctx, topic+"-value", r.ValueSchema(), false, auto, false); err != nil {
 		return 0, 0, err
 	}
 	return keyID, valueID, nil
 }
 
-func (c *Client) ensure(ctx context.Context, subject, text string, isKey, auto bool) (int, error) {
-	id, _, err := c.find(ctx, subject, text, isKey, auto)
-	// Small registries take and give schemas but cannot look them up. Registering shows whether it is one at
-	// all.
-	if id != 0 || err != nil && !(auto && HasFault(err, NotRegistered, NotARegistry)) {
-		return id, err
+// WouldEnsure is Ensure without registering: it asks whether the registry would take a schema that is missing.
+// Then its id is 0. It asks about both subjects, unless the error is about the registry as a whole.
+func (c *Client) WouldEnsure(
+	ctx context.Context, topic string, r *schemas.Resource, auto bool,
+) (keyID, valueID int, err error) {
+	keyID, err = c.ensure(ctx, topic+"-key", r.KeySchema(), true, auto, true)
+	if AsAWhole(err) {
+		return 0, 0, err
 	}
-	id, err = c.client.RegisterSchema(ctx, subject, sr.Schema{Schema: text, Type: sr.TypeAvro}, -1, -1)
-	return c.checked(subject, id, err)
+	valueID, valueErr := c.ensure(ctx, topic+"-value", r.ValueSchema(), false, auto, true)
+	return keyID, valueID, errors.Join(err, valueErr)
 }
 
-// lookUp returns the id of a schema under subject. code is the registry's own code of the error, 0 if it has
-// none.
-func (c *Client) lookUp(ctx context.Context, subject, text string) (id, code int, err error) {
-	found, err := c.client.LookupSchema(ctx, subject, sr.Schema{Schema: text, Type: sr.TypeAvro})
-	if reply, ok := errors.AsType[*sr.ResponseError](err); ok {
-		code = reply.ErrorCode
+// ensure returns the id of a schema under subject. isKey is set for a subject that may have no other schema.
+// If the schema is missing and auto is set, ensure registers it or, if dry is set, asks whether it could.
+func (c *Client) ensure(ctx context.Context, subject, text string, isKey, auto, dry bool) (int, error) {
+	schema := sr.Schema{Schema: text, Type: sr.TypeAvro}
+	found, err := c.client.LookupSchema(ctx, subject, schema)
+	reply, refused := errors.AsType[*sr.ResponseError](err)
+	another := refused && reply.ErrorCode == sr.ErrSchemaNotFound.Code // the subject has other schemas only
+	id, err := c.checked(subject, found.ID, err)
+	switch {
+	case isKey && another:
+		return 0, c.fault(KeyChanged, subject)
+	case auto && dry && HasFault(err, NotRegistered):
+		return 0, c.wouldTake(ctx, subject, schema, another)
+	case auto && !dry && HasFault(err, NotRegistered, NotARegistry):
+		// Small registries take and give schemas but cannot look them up. Registering shows whether it is one at
+		// all.
+		id, err = c.client.RegisterSchema(ctx, subject, schema, -1, -1)
+		return c.checked(subject, id, err)
 	}
-	id, err = c.checked(subject, found.ID, err)
-	return id, code, err
+	return id, err
+}
+
+// wouldTake returns the error with which the registry would refuse a new schema under subject, as far as it
+// tells. another is set if the subject has another schema, to be compatible with. A registry without modes
+// takes schemas.
+func (c *Client) wouldTake(ctx context.Context, subject string, schema sr.Schema, another bool) error {
+	mode := c.client.Mode(ctx)[0]
+	if mode.Err != nil {
+		if err := c.diagnose("its mode", mode.Err); !HasFault(err, NotRegistered, NotARegistry) {
+			return err
+		}
+	} else if mode.Mode == sr.ModeReadOnly {
+		return &Error{Fault: Refused, Subject: subject, URL: c.url, Err: errors.New("its mode is READONLY")}
+	}
+	if !another {
+		return nil
+	}
+	const latest = -1
+	result, err := c.client.CheckCompatibility(sr.WithParams(ctx, sr.Verbose), subject, latest, schema)
+	switch {
+	case err != nil:
+		return c.diagnose(subject, err)
+	case !result.Is:
+		return &Error{Fault: Refused, Subject: subject, URL: c.url,
+			Err: errors.New(strings.Join(result.Messages, "; "))}
+	}
+	return nil
 }
 
 // checked returns an id and an error of sr. The wire format has four bytes for an id, and registries count
@@ -150,57 +183,23 @@ func (c *Client) checked(subject string, id int, err error) (int, error) {
 	return id, nil
 }
 
-// find returns the id of a schema under subject. If it is 0 without an error, the schema may be registered.
-// code is the registry's own code of a look-up that found no schema.
-func (c *Client) find(ctx context.Context, subject, text string, isKey, auto bool) (id, code int, err error) {
-	id, code, err = c.lookUp(ctx, subject, text)
-	switch {
-	case isKey && code == sr.ErrSchemaNotFound.Code:
-		err = c.fault(KeyChanged, subject)
-	case auto && (code == sr.ErrSchemaNotFound.Code || code == sr.ErrSubjectNotFound.Code):
-		err = nil
-	}
-	return id, code, err
-}
-
 // Schema returns the text of the schema with that id. The error is an *Error.
 func (c *Client) Schema(ctx context.Context, id int) (string, error) {
-	c.mu.Lock()
-	text, ok := c.schemas[id]
-	c.mu.Unlock()
-	if ok {
-		return text, nil
-	}
-	return c.fetch(ctx, id)
-}
-
-// fetch asks for a schema and caches it.
-func (c *Client) fetch(ctx context.Context, id int) (string, error) {
 	what := fmt.Sprintf("schema id %d", id)
 	s, err := c.client.SchemaByID(ctx, id)
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", c.diagnose(what, err)
-	}
-	if s.Type != sr.TypeAvro || s.Schema == "" || len(s.References) > 0 {
+	case s.Type != sr.TypeAvro || s.Schema == "" || len(s.References) > 0:
 		return "", c.fault(NotAvro, what)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.schemas) >= maxCached {
-		clear(c.schemas)
-	}
-	c.schemas[id] = s.Schema
 	return s.Schema, nil
 }
 
-// Record asks the registry again for the schema with that id, and returns the name of its record without the
-// namespace. An id has always one schema, unless a registry lost its schemas and gives ids a second time. So
-// Record empties the cache. The error is an *Error.
+// Record returns the name of the record of the schema with that id, without the namespace. The error is an
+// *Error.
 func (c *Client) Record(ctx context.Context, id int) (name string, err error) {
-	c.mu.Lock()
-	clear(c.schemas)
-	c.mu.Unlock()
-	text, err := c.fetch(ctx, id)
+	text, err := c.Schema(ctx, id)
 	if err != nil {
 		return "", err
 	}
@@ -209,64 +208,6 @@ func (c *Client) Record(ctx context.Context, id int) (name string, err error) {
 		return "", c.fault(NotAvro, fmt.Sprintf("schema id %d", id))
 	}
 	return record.Name[strings.LastIndex(record.Name, ".")+1:], nil
-}
-
-// Subject is what Check found about one subject.
-type Subject struct {
-	Name string
-	// ID is the id under which our schema is registered there, 0 if it is not.
-	ID int
-	// Err is the *Error with which Ensure would end.
-	Err error
-}
-
-// WouldEnsure is Ensure without registering. An id of zero means that Ensure would register the schema.
-func (c *Client) WouldEnsure(ctx context.Context, topic string, r *schemas.Resource, auto bool) (
-	keyID, valueID int, err error) {
-	both := c.Check(ctx, topic, r, auto)
-	return both[0].ID, both[1].ID, cmp.Or(both[0].Err, both[1].Err)
-}
-
-// Check asks about a topic's two subjects, key first, what Ensure would do. It registers nothing.
-func (c *Client) Check(ctx context.Context, topic string, r *schemas.Resource, auto bool) [2]Subject {
-	return [2]Subject{c.check(ctx, topic+"-key", r.KeySchema(), true, auto),
-		c.check(ctx, topic+"-value", r.ValueSchema(), false, auto)}
-}
-
-func (c *Client) check(ctx context.Context, subject, text string, isKey, auto bool) Subject {
-	id, code, err := c.find(ctx, subject, text, isKey, auto)
-	if id == 0 && err == nil {
-		err = c.wouldTake(ctx, subject, text, code)
-	}
-	return Subject{Name: subject, ID: id, Err: err}
-}
-
-// wouldTake returns the error with which the registry would refuse a new schema under subject, as far as it
-// tells. code is find's. A registry without modes takes schemas.
-func (c *Client) wouldTake(ctx context.Context, subject, text string, code int) error {
-	mode := c.client.Mode(ctx)[0]
-	if mode.Err != nil {
-		if err := c.diagnose("its mode", mode.Err); !HasFault(err, NotRegistered, NotARegistry) {
-			return err
-		}
-	} else if mode.Mode == sr.ModeReadOnly {
-		return &Error{Fault: Refused, Subject: subject, URL: c.url, Err: errors.New("its mode is READONLY")}
-	}
-	if code != sr.ErrSchemaNotFound.Code { // no other schema to be compatible with
-		return nil
-	}
-	const latest = -1
-	verbose := sr.WithParams(ctx, sr.Verbose)
-	schema := sr.Schema{Schema: text, Type: sr.TypeAvro}
-	result, err := c.client.CheckCompatibility(verbose, subject, latest, schema)
-	switch {
-	case err != nil:
-		return c.diagnose(subject, err)
-	case !result.Is:
-		return &Error{Fault: Refused, Subject: subject, URL: c.url,
-			Err: errors.New(strings.Join(result.Messages, "; "))}
-	}
-	return nil
 }
 
 // fault returns an error that has no other cause than its kind.

@@ -124,23 +124,3 @@ func TestAnIDThatTheWireFormatHasNoRoomForIsRefused(t *testing.T) {
 		}
 	}
 }
-
-// Ids come from records, so whoever writes records, beside a registry that knows every id, chooses how many
-// schemas are kept.
-func TestTheSchemasThatAreKeptAreBounded(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, `{"schema":"\"long\""}`)
-	}))
-	defer s.Close()
-	g := client(t, s.URL)
-	for id := range 3 * maxCached {
-		for range 2 {
-			if got, err := g.Schema(t.Context(), id); err != nil || got != `"long"` {
-				t.Fatalf("%s, %v", got, err)
-			}
-		}
-		if len(g.schemas) > maxCached {
-			t.Fatalf("%d schemas are kept", len(g.schemas))
-		}
-	}
-}

@@ -53,14 +53,13 @@ func tryDatabase(ctx context.Context, c Config, f *findings) {
 	if len(names) == 0 {
 		return
 	}
-	server, err := postgres.CheckServer(ctx, c.Sources.Database())
+	server, certificates, err := postgres.CheckServer(ctx, c.Sources.Database())
 	if err != nil {
 		f.fail("", err)
 		return
 	}
-	f.ok("", "PostgreSQL %s at %s: role %s, database %s", server.Version, server.Where, server.Role,
-		server.Database)
-	f.expiry("", server.Certificates)
+	f.ok("", "%s", server)
+	f.expiry("", certificates)
 	c.readAll(ctx, f, names)
 	for _, name := range names {
 		r := c.Schemas.Get(name)
