@@ -6,7 +6,6 @@ import (
 
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
-	"github.com/storestream/storestream/poller/rest/paging"
 	"go.uber.org/zap"
 )
 
@@ -89,7 +88,7 @@ func (rd *read) closeDays(ctx context.Context, along func(span) window) error {
 		}
 		s.cfg.Doing(verb + days.String())
 		w := along(asked)
-		m := batches.machine(s.reader, rd.set(w, paging.Shrinking), days.Length(), next == last)
+		m := batches.machine(s.reader, rd.set(w, false), days.Length(), next == last)
 		o, err := rd.pages(ctx, w, m)
 		if err == nil && !rd.replan {
 			if batches.adapt(days.Length(), o, s.reader) {

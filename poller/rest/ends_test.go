@@ -93,7 +93,7 @@ func TestACheapPollThatEndsWhereTheServiceShowsNoMoreIsNone(t *testing.T) {
 
 // A service whose count is an estimate holds until somebody says so.
 func TestACountThatIsAnEstimateHoldsUntilTheSettingSaysSo(t *testing.T) {
-	for _, worth := range []string{dialect.Auto, dialect.Estimate, dialect.Ignore} {
+	for _, worth := range []string{dialect.Auto, dialect.Estimate} {
 		s := newService(t)
 		s.now = clockAt("2026-11-20T12:00:00Z")
 		s.count = countMore

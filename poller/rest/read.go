@@ -76,8 +76,8 @@ type read struct {
 }
 
 // set describes w to package paging.
-func (rd *read) set(w window, motion paging.Motion) paging.Set {
-	return paging.Set{Created: w.created, Motion: motion, Began: int64(rd.src.clock.Service())}
+func (rd *read) set(w window, growing bool) paging.Set {
+	return paging.Set{Created: w.created, Growing: growing, Began: int64(rd.src.clock.Service())}
 }
 
 // delay notes a reason why the resource settles no further.
@@ -109,7 +109,7 @@ func (rd *read) pages(ctx context.Context, w window, m *paging.Machine) (o pagin
 		if err != nil || rd.replan {
 			return o, err // the rows go nowhere: the batch is dropped
 		}
-		a.Doubt = cmp.Or(a.Doubt, rd.early(w, m.Motion(), p.Date))
+		a.Doubt = cmp.Or(a.Doubt, rd.early(w, m.Growing(), p.Date))
 		m.Answer(a)
 		if len(rd.batch.Rows)+len(rd.batch.Rejects) >= s.cfg.MaxRows || rd.bytes >= maxBatchBytes {
 			if err := rd.flush(ctx, nil); err != nil {
@@ -125,8 +125,8 @@ func (rd *read) pages(ctx context.Context, w window, m *paging.Machine) (o pagin
 //
 // Such a set is one of days that are over, by an answer that came before. If an answer of its own was made
 // before that, the Date that came before was another server's, or this one is from a cache.
-func (rd *read) early(w window, motion paging.Motion, made schemas.Instant) string {
-	if motion != paging.Shrinking || made == schemas.MinInstant ||
+func (rd *read) early(w window, growing bool, made schemas.Instant) string {
+	if growing || made == schemas.MinInstant ||
 		made >= startOf(min(w.updated.To, w.created.To)+1).Add(rd.src.cfg.Overlap) {
 		return ""
 	}

@@ -80,7 +80,7 @@ func NewSource(cfg SourceConfig) *Source {
 		parser: schemas.NewRowParser(cfg.Resource), linger: flushEvery,
 		calendar: calendar{clock: clock, overlap: cfg.Overlap, dialect: cfg.Dialect, begun: past}, firstPage: -1,
 		batches: batchOfDays{days: 1}, earliest: past, days: days{},
-		reader: paging.NewReader(cfg.Dialect.Counts()),
+		reader: paging.NewReader(cfg.Dialect.Value(dialect.Count) != dialect.Estimate),
 	}
 	s.forget()
 	return s

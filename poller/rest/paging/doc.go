@@ -32,7 +32,7 @@
 //   - A row keeps the day on which it was created, and it has one. A set of which a row has shown that it has
 //     none is not cut. Where the service counts, the parts of a set are held against its count, which finds
 //     such rows too (Machine.noneUndated).
-//   - What it counts, it counts (ExactCounts), or somebody has said otherwise.
+//   - What it counts, it counts (NewReader), or somebody has said otherwise.
 //
 // # Claims
 //
@@ -96,7 +96,7 @@
 //     so again.)
 //     The set is cut, for its parts may be short enough; what cannot be cut is not whole. A service whose
 //     count is an estimate is then not believed whenever it is too high. Somebody has to say so
-//     (EstimatedCounts).
+//     (store.dialect.count).
 //   - The page is full. A service that reads rows, then counts them all, and works More out from that count
 //     answers of two instants. As many rows as follow page k leave between the two, one of them from page k:
 //     the answer says that page k is the last, though it shows a row that is gone in place of one that has

@@ -64,8 +64,8 @@ func (m *Machine) Outcome() Outcome {
 	return o
 }
 
-// Motion returns the motion of the set.
-func (m *Machine) Motion() Motion { return m.set.Motion }
+// Growing reports whether the set is growing.
+func (m *Machine) Growing() bool { return m.set.Growing }
 
 // Stop ends the Machine, if Next has not returned false yet. It may be called more than once.
 func (m *Machine) Stop() { m.stop() }
@@ -75,11 +75,7 @@ func (m *Machine) ask(q Question) Answer {
 	if m.stopped = !m.yield(q); m.stopped {
 		panic("stopped") // unwinds the rules
 	}
-	a := m.answer
-	if m.r.counts == IgnoredCounts {
-		a.Count = -1
-	}
-	return a
+	return m.answer
 }
 
 // count is the one pass of Reader.Count.
@@ -210,7 +206,7 @@ func (m *Machine) countOf(created Span) (rows int, doubt string) {
 		a = m.ask(Question{Created: created, Size: 1})
 		a.Count, doubt = max(a.Count, first.Count), cmp.Or(doubt, a.Doubt)
 	}
-	if m.r.counts != ExactCounts {
+	if !m.r.exact {
 		return -1, doubt
 	}
 	m.r.LearnCount(a.Count, max(1, len(a.Rows)))
@@ -233,7 +229,7 @@ func (m *Machine) learnTotal(p *pass) {
 // Passes over a shrinking set go backward. Over a growing one they go forward, or backward if rows are sorted
 // by updated_at ascending: an updated row then goes to the end, and its followers move down.
 func (m *Machine) repeat(first *pass, most int) Outcome {
-	r, growing := m.r, m.set.Motion == Growing
+	r, growing := m.r, m.set.Growing
 	o := Outcome{Rows: first.met.len(), Requests: first.answers, Paged: true}
 	if o.Whole = growing && first.endless && first.counted(); o.Whole {
 		return o
@@ -244,7 +240,7 @@ func (m *Machine) repeat(first *pass, most int) Outcome {
 			return o
 		}
 	}
-	l := newLedger(m.set.Motion)
+	l := newLedger(growing)
 	l.enter(first)
 	if m.set.Once {
 		o.Whole, o.Why = r.total && l.shown(l.count), "it takes several pages and was read once"
@@ -318,7 +314,7 @@ func (r *Reader) sizeOf(n, page int) int {
 func (r *Reader) enough(l *ledger, p *pass, n int, agree bool) bool {
 	counted := r.total && l.shown(l.count)
 	chance := p.sound() && !p.contradicted(len(l.rows)) && l.hidden() < r.chance
-	if l.motion == Growing {
+	if l.growing {
 		return agree || chance || counted || l.shown(l.pages)
 	}
 	return l.shown(l.pages) && (!r.total || l.shown(l.alike)) || counted && (n > r.steady || r.noEnd) ||

@@ -97,7 +97,7 @@ func (p *pass) says(a Answer, page int) string {
 	case !a.isLast():
 	case page == 0 && len(a.Rows) == 0:
 		return "there are no rows" // it may have none for another reason
-	case p.m.set.Motion == Shrinking && len(a.Rows) > 0 && (p.isFull(a) || p.r.short || p.backward && page > 0):
+	case !p.m.set.Growing && len(a.Rows) > 0 && (p.isFull(a) || p.r.short || p.backward && page > 0):
 		return "no more follow" // it may show a row that has left
 	}
 	return ""
@@ -163,14 +163,14 @@ func (p *pass) enter(a Answer) {
 
 func (p *pass) meet(a Answer) {
 	switch {
-	case p.r.counts != ExactCounts || p.rows > 0 && len(a.Rows) > 0 && a.Count != p.alike:
+	case !p.r.exact || p.rows > 0 && len(a.Rows) > 0 && a.Count != p.alike:
 		p.alike = -1
 	case p.rows == 0:
 		p.alike = a.Count
 	}
 	p.rows += len(a.Rows)
 	for _, row := range a.Rows {
-		p.met.insert(row.ID, p.m.set.Motion == Growing && row.Updated >= p.m.set.Began)
+		p.met.insert(row.ID, p.m.set.Growing && row.Updated >= p.m.set.Began)
 	}
 }
 
@@ -314,14 +314,14 @@ func (p *pass) sound() bool { return p.exact && !p.hidden && !p.contradicted(p.r
 // contradicted reports whether the service, with the page that it calls the last, counted more rows than have
 // places on it and on the pages below. A pass has seen how many these have: pages may be short.
 func (p *pass) contradicted(places int) bool {
-	return p.exact && p.r.counts == ExactCounts && p.atLeast() > places
+	return p.exact && p.r.exact && p.atLeast() > places
 }
 
 // atLeast is how many rows the set had by the service's count when the last page was read. A growing set has
 // no fewer than any answer counted before: that page may come from a replica that lags behind, or say that
 // there is nothing because it has nothing to say.
 func (p *pass) atLeast() int {
-	if p.m.set.Motion == Growing {
+	if p.m.set.Growing {
 		return p.greatest
 	}
 	return p.said
@@ -368,7 +368,7 @@ func (p *pass) counted() bool {
 	if !p.ofOneSet(n) {
 		n = -1
 	}
-	if p.m.set.Motion == Growing {
+	if p.m.set.Growing {
 		n = p.greatest
 	}
 	return p.r.total && n == p.met.len()

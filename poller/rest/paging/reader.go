@@ -21,7 +21,9 @@ const (
 // So only one of them may be in use at a time. That makes reading cheaper, and decides only
 // two things: the meaning of a count (total), and which sets are not cut (undated).
 type Reader struct {
-	counts Counts
+	// exact is set if counts are how many rows a set has, or a page: a set is not taken for whole if its last
+	// page contradicts them. Else they are estimates, which only show where to look for the last page.
+	exact bool
 	// The page size, the steady passes and the bound of chance. Tests change them.
 	size, steady int
 	chance       float64
@@ -43,9 +45,9 @@ type Reader struct {
 	noEnd bool
 }
 
-// NewReader returns a Reader. counts is the worth of the service's count.
-func NewReader(counts Counts) *Reader {
-	return &Reader{counts: counts, size: PageSize, steady: steadyPasses, chance: hiddenChance}
+// NewReader returns a Reader. exact is set if the service's counts are not estimates.
+func NewReader(exact bool) *Reader {
+	return &Reader{exact: exact, size: PageSize, steady: steadyPasses, chance: hiddenChance}
 }
 
 // Read returns a Machine that reads a set in as many parts and passes as it takes.
@@ -78,7 +80,7 @@ func (r *Reader) LearnNoEnd() { r.noEnd = true }
 
 // LearnCount takes the count of an answer to a request of the caller's own for size rows.
 func (r *Reader) LearnCount(count, size int) {
-	r.total = r.total || r.counts == ExactCounts && count > size
+	r.total = r.total || r.exact && count > size
 }
 
 // CountsAll reports whether the service is known to count all rows of a set.
