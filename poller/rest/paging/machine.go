@@ -80,7 +80,7 @@ func (m *Machine) ask(q Question) Answer {
 
 // count is the one pass of Reader.Count.
 func (m *Machine) count(guess, limit int) Outcome {
-	r, p := m.r, m.newPass(m.set.Created, m.r.size)
+	r, p := m.r, m.newPass(m.set.Created, m.r.Page())
 	if r.noEnd { // the pass begins behind the last page
 		guess++
 	}
@@ -157,24 +157,18 @@ func (m *Machine) part(created Span, divisible bool) (Outcome, []Span) {
 	}
 	p.forward()
 	o := Outcome{Rows: p.met.len(), Requests: p.answers, Paged: !p.snapshot() && (p.last > 0 || !p.endless)}
-	most := maxPasses
-	switch {
-	case p.doubt != "" || p.cut:
+	if o.Whole = p.doubt == "" && p.snapshot(); o.Whole {
+		return o, nil
+	}
+	if p.doubt == "" && !p.cut {
+		m.learnTotal(p)
+	}
+	if p.doubt != "" || p.cut || p.endless && !r.total {
 		o.Why = p.complaint(o.Rows)
 		return o, nil
-	case p.snapshot():
-		o.Whole = true
-		return o, nil
-	case p.endless: // smaller parts have no end either: they only give rows less time to move
-		if m.learnTotal(p); p.doubt != "" {
-			o.Why = p.doubt
-			return o, nil
-		}
-		if most = fewPasses; !r.total {
-			o.Why = p.complaint(o.Rows)
-			return o, nil
-		}
-		again := m.repeat(p, most)
+	}
+	if p.endless { // smaller parts have no end either: they only give rows less time to move
+		again := m.repeat(p, fewPasses)
 		again.Paged = o.Paged
 		if o = again; o.Whole || !o.Paged {
 			return o, nil
@@ -186,14 +180,11 @@ func (m *Machine) part(created Span, divisible bool) (Outcome, []Span) {
 	}
 	switch {
 	case divisible && !r.undated && len(parts) > 1:
-		if m.learnTotal(p); p.doubt != "" {
-			o.Why, parts = p.doubt, nil
-		}
 		return o, parts
 	case p.endless:
 		return o, nil
 	}
-	return m.repeat(p, most), nil
+	return m.repeat(p, maxPasses), nil
 }
 
 // countOf asks how many rows were created in a span: for one row of them, because a count above one is that
@@ -206,9 +197,6 @@ func (m *Machine) countOf(created Span) (rows int, doubt string) {
 		a = m.ask(Question{Created: created, Size: 1})
 		a.Count, doubt = max(a.Count, first.Count), cmp.Or(doubt, a.Doubt)
 	}
-	if !m.r.exact {
-		return -1, doubt
-	}
 	m.r.LearnCount(a.Count, max(1, len(a.Rows)))
 	return a.Count, doubt
 }
@@ -216,7 +204,7 @@ func (m *Machine) countOf(created Span) (rows int, doubt string) {
 // learnTotal finds out whether the service's count is that of all rows, as far as the part that p read shows
 // it.
 func (m *Machine) learnTotal(p *pass) {
-	if m.r.total || p.greatest < 1 {
+	if m.r.total || !m.r.exact || p.greatest < 1 {
 		return
 	}
 	_, doubt := m.countOf(p.created)
@@ -233,12 +221,6 @@ func (m *Machine) repeat(first *pass, most int) Outcome {
 	o := Outcome{Rows: first.met.len(), Requests: first.answers, Paged: true}
 	if o.Whole = growing && first.endless && first.counted(); o.Whole {
 		return o
-	}
-	if !growing {
-		if m.learnTotal(first); first.doubt != "" {
-			o.Why = first.doubt
-			return o
-		}
 	}
 	l := newLedger(growing)
 	l.enter(first)
@@ -266,8 +248,8 @@ func (m *Machine) repeat(first *pass, most int) Outcome {
 			o.Why = p.complaint(o.Rows)
 			return o
 		}
-		agree := l.enter(p) == 0 && l.sound > 1 && (p.allFull() ||
-			p.size != before.size && !p.contradicted(len(l.rows)))
+		agree := l.enter(p) == 0 && l.sound > 1 && (!p.ragged ||
+			p.longest != before.longest && !p.contradicted(len(l.rows)))
 		before = p
 		o.Rows = len(l.rows)
 		if p.snapshot() || r.enough(l, p, n, agree) {
@@ -292,7 +274,7 @@ func (m *Machine) repeat(first *pass, most int) Outcome {
 // if fewer rows are asked for.
 func (r *Reader) pageAfter(before *pass, page int, askedLess bool) (int, bool) {
 	switch {
-	case before.allFull():
+	case !before.ragged:
 		return page, false
 	case before.shortest > 0 && before.shortest < page && !askedLess:
 		return before.shortest, true
@@ -341,7 +323,7 @@ func (m *Machine) newest(since int64, guess, limit int) Outcome {
 			p.endsWith(page, a)
 		}
 		places := p.last*p.size + p.end
-		if m.r.order == Unknown || p.uneven || p.cut || p.answers > limit || p.doubt != "" || p.hidden ||
+		if m.r.order == Unknown || p.ragged || p.cut || p.answers > limit || p.doubt != "" || p.hidden ||
 			p.contradicted(places) {
 			return o
 		}

@@ -28,12 +28,11 @@ type Reader struct {
 	size, steady int
 	chance       float64
 
-	// full is the number of rows of a page that is not the last, zero if no such page was seen. stale is set
-	// while full is from before the part that is being read.
+	// full is the number of rows of a page that is not the last, zero if no such page was seen. If each page
+	// says that more follow, it is the number by the service's own word. stale is set while full is from
+	// before the part that is being read.
 	full  int
 	stale bool
-	// granted is how many rows a page has by the service's own word.
-	granted int
 	// short is set once a page that is not the last had fewer rows than the service says that it grants.
 	short bool
 	order Order
@@ -89,30 +88,26 @@ func (r *Reader) CountsAll() bool { return r.total }
 // Page returns how many rows a full page has.
 func (r *Reader) Page() int { return r.page(r.size) }
 
-// page returns how many rows a full page has that was asked for with size. If every page says that more
-// follow, the pages do not show it.
+// page returns how many rows a full page has that was asked for with size.
 func (r *Reader) page(size int) int {
-	full := r.full
-	if r.noEnd {
-		full = r.granted
-	}
-	if full > 0 {
-		return min(size, full)
+	if r.full > 0 {
+		return min(size, r.full)
 	}
 	return size
 }
 
 // learn takes the answer to a question for a page of so many rows.
 func (r *Reader) learn(size int, a Answer) {
-	if size == r.size {
-		r.granted = a.Size
-	}
 	r.short = r.short || a.More && len(a.Rows) < min(a.Size, size)
 	if a.More && size == r.size {
 		if r.stale {
 			r.full, r.stale = 0, false
 		}
-		r.full = max(r.full, len(a.Rows))
+		n := len(a.Rows)
+		if r.noEnd { // the last page says that more follow, too
+			n = a.Size
+		}
+		r.full = max(r.full, n)
 	}
 	if !r.order.fits(a.Rows) {
 		r.order = Unknown
