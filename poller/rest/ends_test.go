@@ -29,7 +29,7 @@ func manyDays(created int) []product {
 }
 
 func TestADayOfWhichTheServiceShowsOnlyTheFirstPagesIsReadInPartsOrNotClosed(t *testing.T) {
-	for created, want := range map[int]string{20: "2026-11-20", 1: "2026-11-16"} {
+	for created, want := range map[int]string{20: "2026-11-20", 1: "2026-11-15"} {
 		s := newService(t)
 		s.now = clockAt("2026-11-20T12:00:00Z")
 		s.maxPage, s.pages = 100, 10

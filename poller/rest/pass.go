@@ -89,7 +89,9 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 	if err != nil || rd.replan {
 		return err
 	}
-	rd.settled = rd.earned
+	if rd.firstOpen == open {
+		rd.settle(o.Whole)
+	}
 	if !o.Whole && whole {
 		rd.delay(fmt.Sprintf("the rows updated since %s could not be read completely: %s", open, o.Why))
 	}
