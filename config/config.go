@@ -79,7 +79,7 @@ type Dialect struct {
 	Days      string `koanf:"days" default:"auto" one:"auto|utc|other"`
 	UpdatedTo string `koanf:"updated_to" default:"auto" one:"auto|whole|midnight"`
 	CreatedTo string `koanf:"created_to" default:"auto" one:"auto|whole|midnight"`
-	Count     string `koanf:"count" default:"auto" one:"auto|estimate|ignore"`
+	Count     string `koanf:"count" default:"auto" one:"auto|estimate"`
 }
 
 // PostgreSQL is the database behind the transaction pooler.

@@ -116,17 +116,12 @@ var Reasons = []Reason{
 			"hour. *No sweep*",
 		Remedy: "ask the service's owner: one of the two has to be right. If its count is, set " +
 			"store.dialect.count to auto and restart"},
-	{Code: "count_exceeds_rows", State: SettlingDelayed, Says: "and says that nothing follows page",
-		Means: "the service counts more rows than it shows: it may cut its listings short. Smaller windows were " +
-			"tried. *No sweep*",
+	{Code: "rows_not_shown", State: SettlingDelayed,
+		Says: "says that nothing follows page | says that more pages follow, and has none",
+		Means: "the service may cut its listings short: it counts more rows than it shows, or ends with a full page at " +
+			"any page size, or says that more pages follow and has none. Smaller windows were tried. *No sweep*",
 		Remedy: "ask the service's owner for the rest of the rows. If its count is an estimate, set " +
 			"store.dialect.count to estimate and restart"},
-	{Code: "last_page_full", State: SettlingDelayed, Says: "at any page size",
-		Means:  "the service may show no more than so many pages. *No sweep*",
-		Remedy: "ask the service's owner"},
-	{Code: "pages_refused", State: SettlingDelayed, Says: "and has none after",
-		Means:  "it says that more pages follow, and has none. *No sweep*",
-		Remedy: "ask the service's owner"},
 	{Code: "too_many_pages", State: SettlingDelayed,
 		Says: "it has more pages than one pass reads | it falls into too many parts",
 		Means: "one day has more rows than a pass reads (50 million at 1,000 a page), or the service grants few " +

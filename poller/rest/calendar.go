@@ -22,8 +22,8 @@ import (
 // is gone (around). A pass settles only the days that are complete in every zone:
 //
 //   - Days that begin early (Asia): once the days up to d are closed, the last hours of the UTC day d lie in
-//     the service's day d+1, which is not read yet. So a batch reports d as closed only after the window
-//     behind it was read, which would have shown them (read.earned).
+//     the service's day d+1, which is not read yet. So d is settled only after the window behind it was
+//     read whole, which would have shown them. If that could not be read whole, the days before d are settled.
 //   - Days that begin late (America): the first hours of the UTC day d lie in the service's day d-1, which
 //     may be closed already. So a pass begins to read a day before the first that it settles (begin). It
 //     begins on that day only if an answer from that day on has shown a row of its first quarter of an
@@ -74,7 +74,7 @@ func (c *calendar) wentBack(settled schemas.Instant) error {
 	if !back {
 		return nil
 	}
-	from := c.settledBefore(dayOf(now.Add(-c.overlap)))
+	from := c.settledBefore(dayOf(now.Add(-c.overlap)), true)
 	return &poller.LostError{From: from, Sweep: true, Why: fmt.Sprintf("the service's clock was set back: it "+
 		"shows %s, and all before %s is settled. It is read again from %s on", now, settled, from)}
 }
@@ -165,8 +165,14 @@ func dayAfter(d day) day {
 	return d + 1
 }
 
-// settledBefore is what is settled once the service's days before d are closed.
-func (c *calendar) settledBefore(d day) schemas.Instant { return startOf(d - c.margin()) }
+// settledBefore is what is settled once the service's days before d are closed. behind is set if d was read
+// whole, too.
+func (c *calendar) settledBefore(d day, behind bool) schemas.Instant {
+	if c.notUTC || !behind {
+		d--
+	}
+	return startOf(d)
+}
 
 // firstDay is the first of the service's days in which a row updated at or after i can be.
 func (c *calendar) firstDay(i schemas.Instant) day {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
-	"github.com/storestream/storestream/poller/rest/paging"
 	"go.uber.org/zap"
 )
 
@@ -68,7 +67,7 @@ func (rd *read) closeDays(ctx context.Context, along func(span) window) error {
 	if rd.req.Kind != poller.Pass {
 		known, batches, verb = days{}, &batchOfDays{days: 1}, "reading all rows of "
 	}
-	last, unbounded := rd.last, rd.from == past
+	last, unbounded, read := rd.last, rd.from == past, past // the last day that was read
 	rd.passClosed(known)
 	for rd.next <= last {
 		next := rd.next
@@ -78,18 +77,18 @@ func (rd *read) closeDays(ctx context.Context, along func(span) window) error {
 			rd.next++
 			continue
 		}
-		rd.whole = true
+		rd.whole = true // rows that leave this day meanwhile are in the open window
 		days := span{From: next, To: min(next+day(batches.days)-1, known.freeUntil(next, last))}
 		asked := days
 		switch {
 		case unbounded:
 			asked.From = past
-		case next == rd.from:
+		case next != read+1: // the day before was not read
 			asked.From = s.calendar.begin(next)
 		}
 		s.cfg.Doing(verb + days.String())
 		w := along(asked)
-		m := batches.machine(s.reader, rd.set(w, paging.Shrinking), days.Length(), next == last)
+		m := batches.machine(s.reader, rd.set(w, false), days.Length(), next == last)
 		o, err := rd.pages(ctx, w, m)
 		if err == nil && !rd.replan {
 			if batches.adapt(days.Length(), o, s.reader) {
@@ -100,12 +99,13 @@ func (rd *read) closeDays(ctx context.Context, along func(span) window) error {
 		if err != nil || rd.replan {
 			return err
 		}
-		if rd.req.Kind == poller.Pass {
-			rd.settled = rd.earned // the days before this window: see earned
-		} else if !o.Whole {
+		switch {
+		case rd.req.Kind != poller.Pass && !o.Whole:
 			return rd.incomplete(ctx, w, o)
+		case rd.req.Kind == poller.Pass && next == rd.firstOpen:
+			rd.settle(o.Whole)
 		}
-		rd.next, unbounded = days.To+1, false
+		rd.next, unbounded, read = days.To+1, false, days.To
 		if o.Whole {
 			known.close(days)
 		} else {
@@ -128,8 +128,7 @@ func (rd *read) closeDays(ctx context.Context, along func(span) window) error {
 // passClosed moves the first day that is not closed over all that are closed without a gap.
 func (rd *read) passClosed(known days) {
 	for ; known[rd.firstOpen].closed; rd.firstOpen++ {
-		delete(known, rd.firstOpen)
-		rd.earned = rd.src.calendar.settledBefore(rd.firstOpen + 1)
+		rd.closed = true
 	}
 	if rd.next = max(rd.next, rd.firstOpen); rd.req.Kind == poller.Pass {
 		rd.src.report(rd.firstOpen, rd.last)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
-	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -28,7 +27,7 @@ func (s *Source) full(ctx context.Context, rd *read) error {
 	if from != past {
 		// Rows created before From and updated since. They become more: rows come in by being updated.
 		w := window{updated: span{From: from, To: future}, created: span{From: past, To: from - 1}}
-		if err := s.complete(ctx, rd, w, paging.Growing); err != nil || rd.replan {
+		if err := s.complete(ctx, rd, w); err != nil || rd.replan {
 			return err
 		}
 	}
@@ -64,12 +63,12 @@ func (s *Source) everything(ctx context.Context, rd *read, along func(span) wind
 	if err := rd.closeDays(ctx, along); err != nil || rd.replan {
 		return err
 	}
-	return s.complete(ctx, rd, along(open), paging.Growing)
+	return s.complete(ctx, rd, along(open))
 }
 
-// complete reads w, and returns an error if that could not be done completely.
-func (s *Source) complete(ctx context.Context, rd *read, w window, motion paging.Motion) error {
-	o, err := rd.pages(ctx, w, s.reader.Read(rd.set(w, motion)))
+// complete reads w, which grows, and returns an error if that could not be done completely.
+func (s *Source) complete(ctx context.Context, rd *read, w window) error {
+	o, err := rd.pages(ctx, w, s.reader.Read(rd.set(w, true)))
 	if err == nil && !rd.replan {
 		err = rd.checkEnd(ctx, w, &o)
 	}
@@ -100,11 +99,8 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 			}
 		}
 		for _, w := range joined(windows) {
-			motion := paging.Shrinking
-			if last := s.lastPast(); w.updated.To > last && w.created.To > last {
-				motion = paging.Growing
-			}
-			o, err := rd.pages(ctx, w, s.reader.Read(rd.set(w, motion)))
+			grows := min(w.updated.To, w.created.To) > s.lastPast()
+			o, err := rd.pages(ctx, w, s.reader.Read(rd.set(w, grows)))
 			if err != nil || rd.replan {
 				return err
 			}

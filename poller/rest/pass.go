@@ -76,20 +76,22 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 	if m.paged && m.from == open && s.calendar.begin(open) != open {
 		// A row of the first quarter of an hour shows that the day begins at midnight. Then the day before,
 		// which costs pages, need not be read. The first page may have such a row.
-		_, err := rd.pages(ctx, w, s.reader.Count(rd.set(w, paging.Growing), 0, 0))
+		_, err := rd.pages(ctx, w, s.reader.Count(rd.set(w, true), 0, 0))
 		if err != nil || rd.replan {
 			return err
 		}
 	}
 	w.updated.From = s.calendar.begin(open)
 	rd.old = ""
-	set := rd.set(w, paging.Growing)
+	set := rd.set(w, true)
 	set.Once = !whole || busy.Before(m.nextRepeatedRead)
 	o, err := rd.pages(ctx, w, s.reader.Read(set))
 	if err != nil || rd.replan {
 		return err
 	}
-	rd.settled = rd.earned
+	if rd.firstOpen == open {
+		rd.settle(o.Whole)
+	}
 	if !o.Whole && whole {
 		rd.delay(fmt.Sprintf("the rows updated since %s could not be read completely: %s", open, o.Why))
 	}
@@ -114,7 +116,7 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 func (s *Source) newest(ctx context.Context, rd *read) (ok bool, err error) {
 	m := &s.open
 	w := updatedOn(span{From: s.calendar.begin(m.from), To: future})
-	machine := s.reader.Newest(rd.set(w, paging.Growing), int64(m.reach), m.last, max(3, m.requests/2))
+	machine := s.reader.Newest(rd.set(w, true), int64(m.reach), m.last, max(3, m.requests/2))
 	o, err := rd.pages(ctx, w, machine)
 	m.last = o.Last
 	return o.Whole, err

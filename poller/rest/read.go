@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 
@@ -39,18 +40,16 @@ type read struct {
 	// and would publish them twice. So they are left out.
 	handed schemas.Instant
 
-	batch   poller.Batch // not handed on yet
-	bytes   int          // of it
-	oldest  time.Time    // when the oldest answer with its rows was made. Zero if it has none
-	flushed time.Time    // when the batch before was handed on
-	// settled is Settled of the next batch. earned is where settled moves once the window behind the closed
-	// days was read too, because days may be another zone's (see calendar). MinInstant if no day was closed.
-	settled, earned schemas.Instant
+	batch   poller.Batch    // not handed on yet
+	bytes   int             // of it
+	oldest  time.Time       // when the oldest answer with its rows was made. Zero if it has none
+	flushed time.Time       // when the batch before was handed on
+	settled schemas.Instant // Settled of the next batch
 	// The days of a pass: from is the first that is not settled, or past in a first load. Those from next to
-	// last are over, and are to be closed, and firstOpen is the first that is not closed. open is the first
-	// of the open window, and whole is set if that is to be read whole.
+	// last are over, and are to be closed, and firstOpen is the first that is not closed. closed is set if a
+	// day before it is. open is the first day of the open window, and whole is set if that is to be read whole.
 	from, next, firstOpen, last, open day
-	whole                             bool
+	closed, whole                     bool
 	// delayed is the first reason why the resource settles no further.
 	delayed string
 
@@ -76,8 +75,17 @@ type read struct {
 }
 
 // set describes w to package paging.
-func (rd *read) set(w window, motion paging.Motion) paging.Set {
-	return paging.Set{Created: w.created, Motion: motion, Began: int64(rd.src.clock.Service())}
+func (rd *read) set(w window, growing bool) paging.Set {
+	return paging.Set{Created: w.created, Growing: growing, Began: int64(rd.src.clock.Service())}
+}
+
+// settle moves settled over the days before firstOpen, which was read, whole or not. A closed day that is not
+// settled stays known, so that the next pass need not read it again.
+func (rd *read) settle(whole bool) {
+	if s := rd.src; rd.closed {
+		rd.settled = s.calendar.settledBefore(rd.firstOpen, whole)
+		maps.DeleteFunc(s.days, func(d day, _ pastDay) bool { return d < dayOf(rd.settled)+s.calendar.margin() })
+	}
 }
 
 // delay notes a reason why the resource settles no further.
@@ -109,7 +117,7 @@ func (rd *read) pages(ctx context.Context, w window, m *paging.Machine) (o pagin
 		if err != nil || rd.replan {
 			return o, err // the rows go nowhere: the batch is dropped
 		}
-		a.Doubt = cmp.Or(a.Doubt, rd.early(w, m.Motion(), p.Date))
+		a.Doubt = cmp.Or(a.Doubt, rd.early(w, m.Growing(), p.Date))
 		m.Answer(a)
 		if len(rd.batch.Rows)+len(rd.batch.Rejects) >= s.cfg.MaxRows || rd.bytes >= maxBatchBytes {
 			if err := rd.flush(ctx, nil); err != nil {
@@ -125,8 +133,8 @@ func (rd *read) pages(ctx context.Context, w window, m *paging.Machine) (o pagin
 //
 // Such a set is one of days that are over, by an answer that came before. If an answer of its own was made
 // before that, the Date that came before was another server's, or this one is from a cache.
-func (rd *read) early(w window, motion paging.Motion, made schemas.Instant) string {
-	if motion != paging.Shrinking || made == schemas.MinInstant ||
+func (rd *read) early(w window, growing bool, made schemas.Instant) string {
+	if growing || made == schemas.MinInstant ||
 		made >= startOf(min(w.updated.To, w.created.To)+1).Add(rd.src.cfg.Overlap) {
 		return ""
 	}

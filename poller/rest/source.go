@@ -80,7 +80,7 @@ func NewSource(cfg SourceConfig) *Source {
 		parser: schemas.NewRowParser(cfg.Resource), linger: flushEvery,
 		calendar: calendar{clock: clock, overlap: cfg.Overlap, dialect: cfg.Dialect, begun: past}, firstPage: -1,
 		batches: batchOfDays{days: 1}, earliest: past, days: days{},
-		reader: paging.NewReader(cfg.Dialect.Counts()),
+		reader: paging.NewReader(cfg.Dialect.Value(dialect.Count) != dialect.Estimate),
 	}
 	s.forget()
 	return s
@@ -110,7 +110,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 			}
 			s.parser.Missing(nil) // of the page that showed the plan before to be wrong
 			rd := &read{src: s, req: r, yield: yield, handed: handed, flushed: time.Now(),
-				settled: schemas.MinInstant, earned: schemas.MinInstant, fields: newFields(s.cfg.Resource, r.Fields)}
+				settled: schemas.MinInstant, fields: newFields(s.cfg.Resource, r.Fields)}
 			var err error
 			if !s.clock.Heard() { // which days are over depends on the service's clock
 				today := updatedOn(span{From: dayOf(schemas.InstantOf(s.clock.Now())), To: future})

@@ -1,12 +1,7 @@
 package dialect
 
-import "github.com/storestream/storestream/poller/rest/paging"
-
-// The values of Count.
-const (
-	Estimate = "estimate"
-	Ignore   = "ignore"
-)
+// Estimate is the one value of Count.
+const Estimate = "estimate"
 
 // Count asks what meta.count is worth. No answer can prove that a count is exact, and package paging holds
 // each count against the rows that it meets. So it is only set. While it is unknown, a count is taken for
@@ -17,17 +12,5 @@ var Count = &Property{
 	OnlySet:  true,
 	Means: map[string]string{
 		Estimate: "a count only shortens the search for the last page",
-		Ignore:   "counts are not looked at",
 	},
-}
-
-// Counts is the value of Count, for package paging.
-func (d *Dialect) Counts() paging.Counts {
-	switch d.Value(Count) {
-	case Estimate:
-		return paging.EstimatedCounts
-	case Ignore:
-		return paging.IgnoredCounts
-	}
-	return paging.ExactCounts
 }

@@ -28,8 +28,8 @@ func BenchmarkAnOpenDay(b *testing.B) {
 				before := heap()
 				b.ReportAllocs()
 				for b.Loop() {
-					r := NewReader(ExactCounts)
-					set := Set{Began: 100_000, Created: Span{20_000, 20_000}, Motion: Growing}
+					r := NewReader(true)
+					set := Set{Began: 100_000, Created: Span{20_000, 20_000}, Growing: true}
 					o, err := drive(r.Read(set), ask)
 					if err != nil || !o.Whole || o.Rows != int(n) {
 						b.Fatalf("%+v, %v", o, err)

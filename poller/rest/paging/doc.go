@@ -32,7 +32,7 @@
 //   - A row keeps the day on which it was created, and it has one. A set of which a row has shown that it has
 //     none is not cut. Where the service counts, the parts of a set are held against its count, which finds
 //     such rows too (Machine.noneUndated).
-//   - What it counts, it counts (ExactCounts), or somebody has said otherwise.
+//   - What it counts, it counts (NewReader), or somebody has said otherwise.
 //
 // # Claims
 //
@@ -79,7 +79,7 @@
 //
 // Or the service counts. Then n is its count, if that is the total and not the number of rows on the page (it
 // is the total if it was once larger than the number asked for). A count applies to the rows that are read
-// after it was given. If all answers give the same page size and also count n, that size may stand for P.
+// after it was given.
 //
 // So one backward pass can be enough: it begins at the last page, which says what n is, and if it then meets
 // n different rows, and all its answers count n, no page was short, no row was met twice, and each was met
@@ -96,7 +96,7 @@
 //     so again.)
 //     The set is cut, for its parts may be short enough; what cannot be cut is not whole. A service whose
 //     count is an estimate is then not believed whenever it is too high. Somebody has to say so
-//     (EstimatedCounts).
+//     (store.dialect.count).
 //   - The page is full. A service that reads rows, then counts them all, and works More out from that count
 //     answers of two instants. As many rows as follow page k leave between the two, one of them from page k:
 //     the answer says that page k is the last, though it shows a row that is gone in place of one that has
@@ -129,8 +129,8 @@
 // Agreement. Two passes in a row over a growing set are taken for whole if three things hold. They met the
 // same unchanged rows. Neither pass's end is in doubt: a pass that was cut short by a refused page, and one
 // by an empty answer that is not true, agree as well. And either the second pass had as many rows on each
-// page as it asked for, or they asked for different sizes: near pages of 100 rows and far ones of 200 hide
-// the same rows from each pass that asks for 200. That is no proof: it may miss a row when rows are deleted
+// page as it asked for, or the longest pages of the two have different lengths: near pages of 100 rows and far
+// ones of 200 hide the same rows from each pass that asks for 200 or more. That is no proof: it may miss a row when rows are deleted
 // meanwhile, or when the order is not one that holds. A row that is missed here is late and not lost, for
 // no day is closed on it: the set is read again, and when its day is over it shrinks.
 //
@@ -148,8 +148,8 @@
 //	                                                               page 0 is the first that is short, and was
 //	                                                               read before it was counted
 //	cutting             a day of creation in every row             one has none, was missed, not counted
-//	counting, by pages  each as long as asked for, or as all       the service grants more than was asked for;
-//	                    say; answers alike, or one after another   replicas, without a count
+//	counting, by pages  each as long as asked for; answers         the service grants more than was asked for;
+//	                    alike, or one after another                replicas, without a count
 //	counting, by count  the total of the set                       it is an estimate, and just what was met:
 //	                                                               believed late, or where there is no end
 //	counting, growing   no deletions                               a row is deleted and one missed: it is late

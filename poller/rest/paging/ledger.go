@@ -7,10 +7,10 @@ import (
 
 // ledger is the rows that the passes over one set met together.
 type ledger struct {
-	motion Motion
-	passes int
-	sound  int      // so many passes in a row were
-	rows   []uint64 // in order
+	growing bool // the set is
+	passes  int
+	sound   int      // so many passes in a row were
+	rows    []uint64 // in order
 	// odd are the rows that some pass did not meet, or that have changed. They are few, unless rows move much.
 	odd map[uint64]tally
 	// quiet is how many passes in a row brought no row that was new.
@@ -33,9 +33,9 @@ type tally struct {
 // passes from since on met were in it then.
 type bound struct{ rows, since int }
 
-func newLedger(motion Motion) *ledger {
+func newLedger(growing bool) *ledger {
 	none := bound{rows: -1}
-	return &ledger{motion: motion, odd: map[uint64]tally{}, pages: none, count: none, alike: none}
+	return &ledger{growing: growing, odd: map[uint64]tally{}, pages: none, count: none, alike: none}
 }
 
 // enter adds a pass, and takes its rows from it. metByOneOnly is how many rows either this pass or the one
@@ -101,7 +101,7 @@ func (l *ledger) enter(p *pass) (metByOneOnly int) {
 
 // limit enters the bounds that p shows for the number of rows.
 func (l *ledger) limit(p *pass) {
-	if l.motion == Growing { // the rows met before the bound was known are in it: the whole of a forward pass is
+	if l.growing { // the rows met before the bound was known are in it: the whole of a forward pass is
 		l.count.rows = max(l.count.rows, p.greatest)
 		if l.pages.rows = -1; !p.backward {
 			l.pages.rows = p.atMost()
@@ -134,7 +134,7 @@ func (l *ledger) limit(p *pass) {
 // all, late or with its time set back, pushes others up, and one of them may have gone to a page that was
 // read already: then the one that came would make up the number in its place.
 func (l *ledger) shown(b bound) bool {
-	if l.motion == Shrinking {
+	if !l.growing {
 		b.since = max(b.since, l.passes-l.quiet+1)
 	}
 	return b.since <= l.passes && l.proven(b)

@@ -118,19 +118,19 @@ func (l *plainLedger) hidden() float64 {
 
 func TestALedgerAnswersLikeMapsOfWhatEachPassMet(t *testing.T) {
 	rounds.Check(t, 100, func(t *rapid.T) {
-		motion := rapid.SampledFrom([]Motion{Shrinking, Growing}).Draw(t, "motion")
+		growing := rapid.Bool().Draw(t, "growing")
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		n := rapid.SampledFrom([]uint64{1, 5, 100}).Draw(t, "rows")
 		spread := rapid.SampledFrom([]uint64{1, 0x9E3779B97F4A7C15}).Draw(t, "spread")
 		misses := rapid.SampledFrom([]int{0, 1, 300, 1000}).Draw(t, "of a thousand rows a pass misses")
-		l, want := newLedger(motion), &plainLedger{}
-		m := &Machine{r: NewReader(ExactCounts), set: Set{Motion: motion}}
+		l, want := newLedger(growing), &plainLedger{}
+		m := &Machine{r: NewReader(true), set: Set{Growing: growing}}
 		for range rapid.SampledFrom([]int{1, 3, 6}).Draw(t, "passes") {
 			met := map[uint64]bool{}
 			p := m.newPass(Always, PageSize)
 			for i := range n {
 				if rng.IntN(1000) >= misses {
-					met[i*spread] = motion == Growing && rng.IntN(20) == 0
+					met[i*spread] = growing && rng.IntN(20) == 0
 					p.meet(Answer{Rows: []Row{{ID: i * spread, Updated: map[bool]int64{true: 0, false: -1}[met[i*spread]]}}})
 				}
 			}

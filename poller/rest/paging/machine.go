@@ -64,8 +64,8 @@ func (m *Machine) Outcome() Outcome {
 	return o
 }
 
-// Motion returns the motion of the set.
-func (m *Machine) Motion() Motion { return m.set.Motion }
+// Growing reports whether the set is growing.
+func (m *Machine) Growing() bool { return m.set.Growing }
 
 // Stop ends the Machine, if Next has not returned false yet. It may be called more than once.
 func (m *Machine) Stop() { m.stop() }
@@ -75,16 +75,12 @@ func (m *Machine) ask(q Question) Answer {
 	if m.stopped = !m.yield(q); m.stopped {
 		panic("stopped") // unwinds the rules
 	}
-	a := m.answer
-	if m.r.counts == IgnoredCounts {
-		a.Count = -1
-	}
-	return a
+	return m.answer
 }
 
 // count is the one pass of Reader.Count.
 func (m *Machine) count(guess, limit int) Outcome {
-	r, p := m.r, m.newPass(m.set.Created, m.r.size)
+	r, p := m.r, m.newPass(m.set.Created, m.r.Page())
 	if r.noEnd { // the pass begins behind the last page
 		guess++
 	}
@@ -161,24 +157,18 @@ func (m *Machine) part(created Span, divisible bool) (Outcome, []Span) {
 	}
 	p.forward()
 	o := Outcome{Rows: p.met.len(), Requests: p.answers, Paged: !p.snapshot() && (p.last > 0 || !p.endless)}
-	most := maxPasses
-	switch {
-	case p.doubt != "" || p.cut:
+	if o.Whole = p.doubt == "" && p.snapshot(); o.Whole {
+		return o, nil
+	}
+	if p.doubt == "" && !p.cut {
+		m.learnTotal(p)
+	}
+	if p.doubt != "" || p.cut || p.endless && !r.total {
 		o.Why = p.complaint(o.Rows)
 		return o, nil
-	case p.snapshot():
-		o.Whole = true
-		return o, nil
-	case p.endless: // smaller parts have no end either: they only give rows less time to move
-		if m.learnTotal(p); p.doubt != "" {
-			o.Why = p.doubt
-			return o, nil
-		}
-		if most = fewPasses; !r.total {
-			o.Why = p.complaint(o.Rows)
-			return o, nil
-		}
-		again := m.repeat(p, most)
+	}
+	if p.endless { // smaller parts have no end either: they only give rows less time to move
+		again := m.repeat(p, fewPasses)
 		again.Paged = o.Paged
 		if o = again; o.Whole || !o.Paged {
 			return o, nil
@@ -190,14 +180,11 @@ func (m *Machine) part(created Span, divisible bool) (Outcome, []Span) {
 	}
 	switch {
 	case divisible && !r.undated && len(parts) > 1:
-		if m.learnTotal(p); p.doubt != "" {
-			o.Why, parts = p.doubt, nil
-		}
 		return o, parts
 	case p.endless:
 		return o, nil
 	}
-	return m.repeat(p, most), nil
+	return m.repeat(p, maxPasses), nil
 }
 
 // countOf asks how many rows were created in a span: for one row of them, because a count above one is that
@@ -210,9 +197,6 @@ func (m *Machine) countOf(created Span) (rows int, doubt string) {
 		a = m.ask(Question{Created: created, Size: 1})
 		a.Count, doubt = max(a.Count, first.Count), cmp.Or(doubt, a.Doubt)
 	}
-	if m.r.counts != ExactCounts {
-		return -1, doubt
-	}
 	m.r.LearnCount(a.Count, max(1, len(a.Rows)))
 	return a.Count, doubt
 }
@@ -220,7 +204,7 @@ func (m *Machine) countOf(created Span) (rows int, doubt string) {
 // learnTotal finds out whether the service's count is that of all rows, as far as the part that p read shows
 // it.
 func (m *Machine) learnTotal(p *pass) {
-	if m.r.total || p.greatest < 1 {
+	if m.r.total || !m.r.exact || p.greatest < 1 {
 		return
 	}
 	_, doubt := m.countOf(p.created)
@@ -233,18 +217,12 @@ func (m *Machine) learnTotal(p *pass) {
 // Passes over a shrinking set go backward. Over a growing one they go forward, or backward if rows are sorted
 // by updated_at ascending: an updated row then goes to the end, and its followers move down.
 func (m *Machine) repeat(first *pass, most int) Outcome {
-	r, growing := m.r, m.set.Motion == Growing
+	r, growing := m.r, m.set.Growing
 	o := Outcome{Rows: first.met.len(), Requests: first.answers, Paged: true}
 	if o.Whole = growing && first.endless && first.counted(); o.Whole {
 		return o
 	}
-	if !growing {
-		if m.learnTotal(first); first.doubt != "" {
-			o.Why = first.doubt
-			return o
-		}
-	}
-	l := newLedger(m.set.Motion)
+	l := newLedger(growing)
 	l.enter(first)
 	if m.set.Once {
 		o.Whole, o.Why = r.total && l.shown(l.count), "it takes several pages and was read once"
@@ -270,8 +248,8 @@ func (m *Machine) repeat(first *pass, most int) Outcome {
 			o.Why = p.complaint(o.Rows)
 			return o
 		}
-		agree := l.enter(p) == 0 && l.sound > 1 && (p.allFull() ||
-			p.size != before.size && !p.contradicted(len(l.rows)))
+		agree := l.enter(p) == 0 && l.sound > 1 && (!p.ragged ||
+			p.longest != before.longest && !p.contradicted(len(l.rows)))
 		before = p
 		o.Rows = len(l.rows)
 		if p.snapshot() || r.enough(l, p, n, agree) {
@@ -296,7 +274,7 @@ func (m *Machine) repeat(first *pass, most int) Outcome {
 // if fewer rows are asked for.
 func (r *Reader) pageAfter(before *pass, page int, askedLess bool) (int, bool) {
 	switch {
-	case before.allFull():
+	case !before.ragged:
 		return page, false
 	case before.shortest > 0 && before.shortest < page && !askedLess:
 		return before.shortest, true
@@ -318,7 +296,7 @@ func (r *Reader) sizeOf(n, page int) int {
 func (r *Reader) enough(l *ledger, p *pass, n int, agree bool) bool {
 	counted := r.total && l.shown(l.count)
 	chance := p.sound() && !p.contradicted(len(l.rows)) && l.hidden() < r.chance
-	if l.motion == Growing {
+	if l.growing {
 		return agree || chance || counted || l.shown(l.pages)
 	}
 	return l.shown(l.pages) && (!r.total || l.shown(l.alike)) || counted && (n > r.steady || r.noEnd) ||
@@ -345,7 +323,7 @@ func (m *Machine) newest(since int64, guess, limit int) Outcome {
 			p.endsWith(page, a)
 		}
 		places := p.last*p.size + p.end
-		if m.r.order == Unknown || p.uneven || p.cut || p.answers > limit || p.doubt != "" || p.hidden ||
+		if m.r.order == Unknown || p.ragged || p.cut || p.answers > limit || p.doubt != "" || p.hidden ||
 			p.contradicted(places) {
 			return o
 		}

@@ -9,7 +9,7 @@ func TestAMachineThatIsStoppedAsksNoMore(t *testing.T) {
 	all := s.requests
 	for answered := range all {
 		s.requests = 0
-		m := NewReader(ExactCounts).Read(Set{Created: Always})
+		m := NewReader(true).Read(Set{Created: Always})
 		for s.requests < answered {
 			q, _ := m.Next()
 			a, _ := s.ask(q.Created, q.Page, q.Size)
@@ -29,7 +29,7 @@ func TestAMachineThatIsStoppedAsksNoMore(t *testing.T) {
 
 // A defect in the rules reaches the caller, who has an owner for it.
 func TestAPanicOfTheRulesReachesTheCaller(t *testing.T) {
-	m := NewReader(ExactCounts).machine(Set{}, func(*Machine) Outcome { panic("a defect") })
+	m := NewReader(true).machine(Set{}, func(*Machine) Outcome { panic("a defect") })
 	defer func() {
 		if v := recover(); v != "a defect" {
 			t.Errorf("the caller saw %v", v)

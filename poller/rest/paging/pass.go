@@ -3,7 +3,6 @@ package paging
 import (
 	"cmp"
 	"fmt"
-	"strconv"
 )
 
 const (
@@ -28,11 +27,10 @@ type pass struct {
 	answers                      int
 	count, countBefore, greatest int
 	// longest is the most rows of a page. shortest is the fewest rows of a page that has some and is not the
-	// last, zero if there is no such page. stated is the page size that all answers with rows give: zero
-	// before the first of them, -1 if they differ.
-	longest, shortest, stated int
-	// uneven is set if two pages that are not the last had different numbers of rows, or one was empty.
-	uneven bool
+	// last, zero if there is no such page.
+	longest, shortest int
+	// ragged is set if a page that is not the last had fewer or more rows than were asked for.
+	ragged bool
 	order  orderFinder
 	known  map[Day]int // how many rows were created on each day. Nil if that is not needed
 	// idlePages is how many answers in a row said that more follow, and were empty or repeated the rows of a
@@ -97,7 +95,7 @@ func (p *pass) says(a Answer, page int) string {
 	case !a.isLast():
 	case page == 0 && len(a.Rows) == 0:
 		return "there are no rows" // it may have none for another reason
-	case p.m.set.Motion == Shrinking && len(a.Rows) > 0 && (p.isFull(a) || p.r.short || p.backward && page > 0):
+	case !p.m.set.Growing && len(a.Rows) > 0 && (p.isFull(a) || p.r.short || p.backward && page > 0):
 		return "no more follow" // it may show a row that has left
 	}
 	return ""
@@ -142,15 +140,8 @@ func (p *pass) enter(a Answer) {
 		}
 	}
 	p.longest = max(p.longest, n)
-	switch {
-	case n == 0:
-	case p.stated == 0:
-		p.stated = a.Size
-	case p.stated != a.Size:
-		p.stated = -1
-	}
 	if a.More {
-		p.uneven = p.uneven || n == 0 || p.shortest > 0 && n != p.shortest
+		p.ragged = p.ragged || n != p.size
 		if n > 0 && (p.shortest == 0 || n < p.shortest) {
 			p.shortest = n
 		}
@@ -163,14 +154,14 @@ func (p *pass) enter(a Answer) {
 
 func (p *pass) meet(a Answer) {
 	switch {
-	case p.r.counts != ExactCounts || p.rows > 0 && len(a.Rows) > 0 && a.Count != p.alike:
+	case !p.r.exact || p.rows > 0 && len(a.Rows) > 0 && a.Count != p.alike:
 		p.alike = -1
 	case p.rows == 0:
 		p.alike = a.Count
 	}
 	p.rows += len(a.Rows)
 	for _, row := range a.Rows {
-		p.met.insert(row.ID, p.m.set.Motion == Growing && row.Updated >= p.m.set.Began)
+		p.met.insert(row.ID, p.m.set.Growing && row.Updated >= p.m.set.Began)
 	}
 }
 
@@ -314,14 +305,14 @@ func (p *pass) sound() bool { return p.exact && !p.hidden && !p.contradicted(p.r
 // contradicted reports whether the service, with the page that it calls the last, counted more rows than have
 // places on it and on the pages below. A pass has seen how many these have: pages may be short.
 func (p *pass) contradicted(places int) bool {
-	return p.exact && p.r.counts == ExactCounts && p.atLeast() > places
+	return p.exact && p.r.exact && p.atLeast() > places
 }
 
 // atLeast is how many rows the set had by the service's count when the last page was read. A growing set has
 // no fewer than any answer counted before: that page may come from a replica that lags behind, or say that
 // there is nothing because it has nothing to say.
 func (p *pass) atLeast() int {
-	if p.m.set.Motion == Growing {
+	if p.m.set.Growing {
 		return p.greatest
 	}
 	return p.said
@@ -330,31 +321,22 @@ func (p *pass) atLeast() int {
 // snapshot reports whether the set has come to fit one page, which holds all of it at one instant.
 func (p *pass) snapshot() bool { return p.sound() && p.last == 0 }
 
-// allFull reports whether each page that is not the last had as many rows as were asked for.
-func (p *pass) allFull() bool { return !p.uneven && (p.shortest == 0 || p.shortest == p.size) }
-
 // atMost returns how many rows the set can have had at most when its last page was read, or -1 if the pass
 // does not show it. It counts each page below the last with the number of rows that were asked for. The
 // length of these pages would be wrong, and so would the size that the service says it grants: both may
 // change between two answers. Suppose that a last page 2 was read while four rows were granted, so it is
 // behind eight rows. If two are granted from then on, the pages below have four together, and each of them
 // looks full.
-//
-// Only if all answers give the same size, and all agree on a count that was also met, that size is believed.
 func (p *pass) atMost() int {
-	page := p.size
-	if p.stated > 0 && p.ofOneSet(p.met.len()) {
-		page = min(page, p.stated)
-	}
 	switch {
 	case !p.sound():
 		return -1
 	case p.last == 0:
 		return p.end
-	case p.end == 0, p.longest > page: // an empty one contradicts the page below it
+	case p.end == 0, p.longest > p.size: // an empty one contradicts the page below it
 		return -1
 	}
-	return p.last*page + p.end
+	return p.last*p.size + p.end
 }
 
 // ofOneSet reports whether all rows that were met were in one set, of so many: S(t) at another t is larger or
@@ -368,7 +350,7 @@ func (p *pass) counted() bool {
 	if !p.ofOneSet(n) {
 		n = -1
 	}
-	if p.m.set.Motion == Growing {
+	if p.m.set.Growing {
 		n = p.greatest
 	}
 	return p.r.total && n == p.met.len()
@@ -376,28 +358,20 @@ func (p *pass) counted() bool {
 
 // complaint returns why the pass did not show that the set was read whole. rows is how many were met.
 func (p *pass) complaint(rows int) string {
+	end, counts := fmt.Sprintf("the service says that nothing follows page %d,", p.last), ", and counts nothing"
 	switch {
 	case p.doubt != "":
 		return p.doubt
 	case p.cut:
 		return fmt.Sprintf("it has more pages than one pass reads (%d)", maxPages)
 	case p.endless || p.r.noEnd:
-		counted := "nothing"
-		if p.r.total {
-			counted = strconv.Itoa(max(p.n, p.count))
-		}
-		return fmt.Sprintf("the service says for ever that more pages follow (asked for %d, rows: %d), and counts "+
-			"%s: only its count could show that these are all", p.answers, rows, counted)
-	case p.contradicted(p.rows):
-		return fmt.Sprintf("the service counts %d rows, and says that nothing follows page %d, after %d rows: ask "+
-			"those who run it whether it shows no more than these. If its count is only an estimate, set "+
-			"store.dialect.count to estimate", p.atLeast(), p.last, p.rows)
-	case p.hidden:
-		return fmt.Sprintf("the service ends with page %d at any page size, as if it showed no more "+
-			"of them (rows: %d)", p.last, rows)
+		end = "the service says for ever that more pages follow, and shows nothing new"
 	case !p.exact:
-		return fmt.Sprintf("the service says that more pages follow, and has none after the first %d rows, again "+
-			"and again", rows)
+		end = "the service says that more pages follow, and has none"
 	}
-	return ""
+	if p.r.total || p.contradicted(p.rows) {
+		counts = fmt.Sprintf(", and counts %d. If that is only an estimate, set store.dialect.count to estimate",
+			max(p.n, p.greatest))
+	}
+	return fmt.Sprintf("%s after %d rows%s", end, rows, counts)
 }

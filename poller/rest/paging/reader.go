@@ -21,17 +21,18 @@ const (
 // So only one of them may be in use at a time. That makes reading cheaper, and decides only
 // two things: the meaning of a count (total), and which sets are not cut (undated).
 type Reader struct {
-	counts Counts
+	// exact is set if counts are how many rows a set has, or a page: a set is not taken for whole if its last
+	// page contradicts them. Else they are estimates, which only show where to look for the last page.
+	exact bool
 	// The page size, the steady passes and the bound of chance. Tests change them.
 	size, steady int
 	chance       float64
 
-	// full is the number of rows of a page that is not the last, zero if no such page was seen. stale is set
-	// while full is from before the part that is being read.
+	// full is the number of rows of a page that is not the last, zero if no such page was seen. If each page
+	// says that more follow, it is the number by the service's own word. stale is set while full is from
+	// before the part that is being read.
 	full  int
 	stale bool
-	// granted is how many rows a page has by the service's own word.
-	granted int
 	// short is set once a page that is not the last had fewer rows than the service says that it grants.
 	short bool
 	order Order
@@ -43,9 +44,9 @@ type Reader struct {
 	noEnd bool
 }
 
-// NewReader returns a Reader. counts is the worth of the service's count.
-func NewReader(counts Counts) *Reader {
-	return &Reader{counts: counts, size: PageSize, steady: steadyPasses, chance: hiddenChance}
+// NewReader returns a Reader. exact is set if the service's counts are not estimates.
+func NewReader(exact bool) *Reader {
+	return &Reader{exact: exact, size: PageSize, steady: steadyPasses, chance: hiddenChance}
 }
 
 // Read returns a Machine that reads a set in as many parts and passes as it takes.
@@ -78,7 +79,7 @@ func (r *Reader) LearnNoEnd() { r.noEnd = true }
 
 // LearnCount takes the count of an answer to a request of the caller's own for size rows.
 func (r *Reader) LearnCount(count, size int) {
-	r.total = r.total || r.counts == ExactCounts && count > size
+	r.total = r.total || r.exact && count > size
 }
 
 // CountsAll reports whether the service is known to count all rows of a set.
@@ -87,30 +88,26 @@ func (r *Reader) CountsAll() bool { return r.total }
 // Page returns how many rows a full page has.
 func (r *Reader) Page() int { return r.page(r.size) }
 
-// page returns how many rows a full page has that was asked for with size. If every page says that more
-// follow, the pages do not show it.
+// page returns how many rows a full page has that was asked for with size.
 func (r *Reader) page(size int) int {
-	full := r.full
-	if r.noEnd {
-		full = r.granted
-	}
-	if full > 0 {
-		return min(size, full)
+	if r.full > 0 {
+		return min(size, r.full)
 	}
 	return size
 }
 
 // learn takes the answer to a question for a page of so many rows.
 func (r *Reader) learn(size int, a Answer) {
-	if size == r.size {
-		r.granted = a.Size
-	}
 	r.short = r.short || a.More && len(a.Rows) < min(a.Size, size)
 	if a.More && size == r.size {
 		if r.stale {
 			r.full, r.stale = 0, false
 		}
-		r.full = max(r.full, len(a.Rows))
+		n := len(a.Rows)
+		if r.noEnd { // the last page says that more follow, too
+			n = a.Size
+		}
+		r.full = max(r.full, n)
 	}
 	if !r.order.fits(a.Rows) {
 		r.order = Unknown

@@ -2,22 +2,14 @@ package paging
 
 import "math"
 
-// Motion is how a set may change while it is read.
-type Motion int
-
-const (
-	// Shrinking sets lose rows, which are updated or deleted, and gain none: the rows updated on a day that is
-	// over.
-	Shrinking Motion = iota
-	// Growing sets gain rows, and lose them only by deletions: the rows updated since a day.
-	Growing
-)
-
 // Set is a set of rows that the service can be asked for, page by page.
 type Set struct {
 	// Created is when the rows of the set were created. A set that does not fit a page is cut along it.
 	Created Span
-	Motion  Motion
+	// Growing is set if the set gains rows, and loses them only by deletions: the rows updated since a day.
+	// Else it is shrinking: it loses rows, which are updated or deleted, and gains none: the rows updated on a
+	// day that is over.
+	Growing bool
 	// Once limits the reading to one pass, even if that does not show that the pass met every row.
 	Once bool
 	// Began is the time at which the reading begins, in the unit of Row.Updated, by the clock that stamps rows.
@@ -31,7 +23,7 @@ type Answer struct {
 	Rows []Row
 	// More is set if more pages follow.
 	More bool
-	// Count is how many rows the set has, or this page: services differ (see Counts). -1 if it is absent.
+	// Count is how many rows the set has, or this page: services differ. -1 if it is absent.
 	Count int
 	// Size is how many rows a page has by the service's own word. -1 if it is absent.
 	Size int
@@ -41,19 +33,6 @@ type Answer struct {
 	// Doubt, if not empty, says why this answer proves nothing.
 	Doubt string
 }
-
-// Counts is the worth of the service's count.
-type Counts int
-
-const (
-	// ExactCounts are how many rows a set has, or a page. A set is not taken for whole if its last page
-	// contradicts them.
-	ExactCounts Counts = iota
-	// EstimatedCounts are about as many. They only show where to look for the last page.
-	EstimatedCounts
-	// IgnoredCounts are not looked at.
-	IgnoredCounts
-)
 
 // isLast reports whether the service says of this page that no more follow.
 func (a Answer) isLast() bool { return !a.More && !a.Beyond }

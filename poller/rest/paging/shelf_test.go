@@ -25,7 +25,7 @@ type shelf struct {
 	count    counts // what it counts
 	more     more   // what it says of what follows
 	past     int    // past the end: 0 empty, 1 refused, 2 the last page again
-	motion   Motion
+	growing  bool
 	deletes  bool
 	deleted  []uint64 // may come back
 	rng      *rand.Rand
@@ -103,8 +103,8 @@ var everyOrder = []order{byID, byIDDown, byUpdated, byUpdatedDown, byHash, byPin
 
 var errBroken = errors.New("the connection broke")
 
-func newShelf(t *rapid.T, m Motion, arrivals bool, orders ...order) *shelf {
-	s := &shelf{t: t, motion: m, next: 1, read: map[uint64]int64{}, clock: 1, arrived: map[uint64]int64{}}
+func newShelf(t *rapid.T, growing, arrivals bool, orders ...order) *shelf {
+	s := &shelf{t: t, growing: growing, next: 1, read: map[uint64]int64{}, clock: 1, arrived: map[uint64]int64{}}
 	s.cap = rapid.IntRange(1, 6).Draw(t, "rows a page")
 	s.order = rapid.SampledFrom(orders).Draw(t, "order")
 	s.arrivals = arrivals && rapid.Bool().Draw(t, "rows come late")
@@ -163,10 +163,10 @@ func (s *shelf) changing() {
 	if rapid.IntRange(0, 7).Draw(s.t, "a page leaves out rows") == 0 {
 		s.grants.dim = rapid.IntRange(1, 3).Draw(s.t, "it is")
 	}
-	if s.motion == Growing && s.grants.dim > 0 { // passes agree though they were of different sizes
+	if s.growing && s.grants.dim > 0 { // passes agree though they were of different sizes
 		s.grants = grants{dim: s.grants.dim}
 	}
-	if s.motion == Growing && s.grants != (grants{}) { // rows that come twice look like those that are not shown
+	if s.growing && s.grants != (grants{}) { // rows that come twice look like those that are not shown
 		s.pages = 0
 	}
 	s.says = rapid.SampledFrom([]int{0, 0, 1, 3, 6, PageSize}).Draw(s.t, "says that it grants")
@@ -194,7 +194,7 @@ func (s *shelf) replicas() {
 
 // set is the day before the clock's for a shrinking shelf, and everything since that day for a growing one.
 func (s *shelf) set() Set {
-	return Set{Created: Always, Motion: s.motion, Began: s.clock}
+	return Set{Created: Always, Growing: s.growing, Began: s.clock}
 }
 
 // change does what may happen to the rows between two answers.
@@ -262,7 +262,7 @@ func (s *shelf) matching(rows []Row, created Span) (match []Row) {
 		if r.Undated {
 			in = created == Always
 		}
-		if in && (s.motion == Growing || r.Updated < 0) {
+		if in && (s.growing || r.Updated < 0) {
 			match = append(match, r)
 		}
 	}
@@ -332,7 +332,7 @@ func (s *shelf) ask(created Span, page, size int) (Answer, error) {
 		return a, nil
 	}
 	a := s.answer(then, created, page, size)
-	if a.More && s.faults && s.motion == Shrinking && rapid.IntRange(0, 5).Draw(s.t, "short page") == 0 {
+	if a.More && s.faults && !s.growing && rapid.IntRange(0, 5).Draw(s.t, "short page") == 0 {
 		a.Rows = a.Rows[:len(a.Rows)/2] // what it leaves out stands on no other page
 		if s.count == countPage {
 			a.Count = len(a.Rows)
@@ -438,11 +438,7 @@ func (s *shelf) answer(then []Row, created Span, page, size int) Answer {
 
 // reader sees the shelf's clock. By chance 0 it takes nothing for whole by chance.
 func (s *shelf) reader(chance float64) *Reader {
-	worth := ExactCounts
-	if s.count == countGuess {
-		worth = rapid.SampledFrom([]Counts{EstimatedCounts, IgnoredCounts}).Draw(s.t, "worth of counts")
-	}
-	r := NewReader(worth)
+	r := NewReader(s.count != countGuess)
 	r.steady, r.chance = s.steady, chance
 	// One before page 0 had fewer rows than it might: nothing else can tell of page 0 that it may.
 	r.short = s.uneven == 1 || s.countLast && (s.says > 0 || s.silent || s.grants != grants{})
