@@ -203,7 +203,8 @@ func (r *Resource) Judge() {
 		if r.Written != nil {
 			why = "no instance polls it, since " + terminal.Duration(r.Lag())
 		}
-		r.isOtherwise(Unowned, why, "start an instance (`storestream run`), or enable the resource in all of them")
+		r.isOtherwise(Unowned, why+r.lastWords(),
+			"start an instance (`storestream run`), or enable the resource in all of them")
 	case !r.Owned && r.Owner == "" && !r.Between:
 		r.isOtherwise(Unknown, "the group has not said yet which instance has it", "")
 	case !r.Owned && r.Silent > StalledAfter(r.interval()):
@@ -286,12 +287,18 @@ func (r *Resource) stalled() {
 	if r.Written != nil {
 		wrote = "has not written its watermark for " + terminal.Duration(r.Silent)
 	}
-	why := r.Owner + " has it, according to the consumer group, and " + wrote
-	if why += ": it is dead, hangs or fails"; r.Trouble != nil {
-		why += ". It said last: " + r.Trouble.Why
-	}
-	r.isOtherwise(Stalled, why, "`storestream check` tries kafka, registry and "+reads+"; its log says the rest")
+	why := r.Owner + " has it, according to the consumer group, and " + wrote + ": it is dead, hangs or fails"
+	r.isOtherwise(Stalled, why+r.lastWords(),
+		"`storestream check` tries kafka, registry and "+reads+"; its log says the rest")
 	r.Since = r.Now.Add(-r.Silent).Time()
+}
+
+// lastWords repeats what the last owner said of the resource, "" if it was well.
+func (r *Resource) lastWords() string {
+	if r.Trouble == nil {
+		return ""
+	}
+	return ". Its owner said last: " + r.Trouble.Why
 }
 
 // Text says how the resource is: for how long, and why.

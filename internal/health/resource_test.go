@@ -65,7 +65,8 @@ func TestAResourceIsJudgedByTheWorstThatIsKnownOfIt(t *testing.T) {
 				"dead, hangs or fails"},
 		"and failed before": {at(time.Hour).with(trouble(watermark.Trouble{Failing: true})).with(
 			func(r *Resource) { r.Silent = 5 * time.Minute }), Stalled, false, "a has it, according to the consumer " +
-			"group, and has not written its watermark for 5m0s: it is dead, hangs or fails. It said last: so it is"},
+			"group, and has not written its watermark for 5m0s: it is dead, hangs or fails. Its owner said " +
+			"last: so it is"},
 		"a clock is wrong": {at(-time.Hour), Behind, false, "the last complete pass began 1h0m from now: this " +
 			"machine's clock is behind, or the owner's ahead, and the lag is not known"},
 		"blocked": {at(time.Second).with(trouble(watermark.Trouble{})), Blocked, false,
