@@ -69,6 +69,11 @@ func TestAResourceIsJudgedByTheWorstThatIsKnownOfIt(t *testing.T) {
 			"last: so it is"},
 		"a clock is wrong": {at(-time.Hour), Behind, false, "the last complete pass began 1h0m from now: this " +
 			"machine's clock is behind, or the owner's ahead, and the lag is not known"},
+		"met by a cheap pass": {New(func() watermark.Watermark {
+			mark := at(time.Hour).Mark
+			mark.FreshAsOf = now.Add(-time.Second)
+			return mark
+		}(), now).with(func(r *Resource) { r.Owner, r.Enabled = "a", true }), Following, true, ""},
 		"blocked": {at(time.Second).with(trouble(watermark.Trouble{})), Blocked, false,
 			"blocked for 1m0s, nothing is published: so it is"},
 		"blocked for some rows": {at(time.Second).with(trouble(watermark.Trouble{Publishes: true,
@@ -131,6 +136,28 @@ func TestLagGrowsWhileNothingHappensAndIsNullWhileUnknown(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), `"lag_seconds":null`) ||
 		strings.Contains(string(text), "0001-01-01") {
 		t.Errorf("%v: what is not known is null or left out: %s", err, text)
+	}
+}
+
+// While no usable pass is known, the lag counts from the first try: a time in the future would say for as
+// long that the resource is fresh.
+func TestTheReportedLagCountsFromTheLastPassOrFromTheFirstTry(t *testing.T) {
+	tried := now.Add(-7 * time.Minute)
+	for name, test := range map[string]struct {
+		r     Resource
+		since schemas.Instant
+	}{
+		"a pass":           {at(time.Hour), now.Add(-time.Hour)},
+		"no pass":          {New(watermark.New("orders"), now), tried},
+		"one of the clock": {at(-time.Hour), tried},
+	} {
+		test.r.Judge()
+		if test.r.ReportLag(tried); *test.r.LagSince != test.since {
+			t.Errorf("%s: since %s, expected %s", name, test.r.LagSince, test.since)
+		}
+		if known := test.r.LagSeconds != nil; known != (test.since != tried) {
+			t.Errorf("%s: the lag is known: %v", name, known)
+		}
 	}
 }
 
