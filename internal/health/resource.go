@@ -267,12 +267,14 @@ func (r *Resource) Unattended(group string) bool {
 }
 
 // Refuse notes, after Judge, that no instance can take the resource over, as far as a rehearsal tells. why
-// says why, and what to do. Then the resource is blocked.
-func (r *Resource) Refuse(why string) {
+// says why, and what to do. The resource is then blocked, or failing if the refusal may pass by itself.
+func (r *Resource) Refuse(why string, mayPass bool) {
 	if r.Why != "" {
 		r.Why += "; "
 	}
-	r.State, r.UpToDate, r.Remedy = Blocked, false, ""
+	if r.State, r.UpToDate, r.Remedy = Blocked, false, ""; mayPass {
+		r.State = Failing
+	}
 	r.Why += "no instance with this configuration can take it over: " + why
 }
 
@@ -318,7 +320,7 @@ func (r *Resource) lastWords() string {
 func (r *Resource) Text() string {
 	age := terminal.Duration(max(0, r.Now.Sub(schemas.InstantOf(r.Since))))
 	switch {
-	case r.State == Failing:
+	case r.State == Failing && r.Trouble != nil && r.Trouble.Failing:
 		return fmt.Sprintf("failing for %s: %s", age, r.Why)
 	case r.State == Blocked && r.Trouble.Blocked() && r.Trouble.Publishes:
 		return fmt.Sprintf("blocked for %s, other rows go on: %s", age, r.Why)

@@ -161,10 +161,17 @@ func TestTheReportedLagCountsFromTheLastPassOrFromTheFirstTry(t *testing.T) {
 	}
 }
 
-func TestATakeoverThatIsRefusedBlocks(t *testing.T) {
+func TestATakeoverThatIsRefusedBlocksUnlessTheRefusalMayPass(t *testing.T) {
 	r := at(time.Hour)
-	r.Judge()
-	r.Refuse("kafka store.orders: cleanup.policy is delete")
+	if r.Judge(); r.UpToDate {
+		t.Error("it is behind")
+	}
+	passing := r
+	if passing.Refuse("connection refused", true); passing.State != Failing ||
+		!strings.HasSuffix(passing.Text(), "take it over: connection refused") {
+		t.Errorf("%s: %q", passing.State, passing.Text())
+	}
+	r.Refuse("kafka store.orders: cleanup.policy is delete", false)
 	const text = "the last complete pass began 1h0m ago; no instance with this configuration can take it " +
 		"over: kafka store.orders: cleanup.policy is delete"
 	if r.State != Blocked || r.UpToDate || r.Text() != text {

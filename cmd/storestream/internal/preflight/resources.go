@@ -22,6 +22,7 @@ func tryResources(ctx context.Context, c Config, f *findings) {
 	if err != nil {
 		return // the part "kafka" reports it
 	}
+	overview.AddRefusals(ctx, c.Settings, c.Schemas, c.Cluster, all)
 	for _, r := range all {
 		switch level, bad := levels[r.State]; {
 		case !r.Enabled && r.Unreadable == nil:

@@ -41,7 +41,7 @@ func TestCheckSaysOfEachResourceWhatWatermarkListSays(t *testing.T) {
 				}
 			})
 			s.Join("a", schemas.Names()...)
-			c := Config{Settings: s.Config(), Cluster: s.Cluster("check")}
+			c := Config{Settings: s.Config(), Schemas: s.Schemas, Cluster: s.Cluster("check")}
 			found := &findings{part: "resources"}
 			stage.Eventually(t, "the group has answered", func() bool {
 				found.all = nil
