@@ -137,6 +137,6 @@ func notReached(text rotation.Secret) error {
 		return err
 	}
 	defer db.Close()
-	_, err = postgres.CheckServer(context.Background(), db)
+	_, _, err = postgres.CheckServer(context.Background(), db)
 	return err
 }

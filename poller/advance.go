@@ -37,6 +37,7 @@ func (s *state) advance(d *decision, b *Batch, at Moment) {
 		s.mark.Floor = b.Done.Floor
 	}
 	began := s.passBegan(b.Done, at)
+	s.mark.FreshAsOf = latest(s.mark.FreshAsOf, began, at.Wall)
 	if b.Done.Complete {
 		s.passes++
 		// `run --once` is over when as_of says so, and no later run would know of a row that is deferred.
@@ -52,7 +53,7 @@ func (s *state) advance(d *decision, b *Batch, at Moment) {
 			s.dedup.unmark()
 		}
 	}
-	d.endsPass, d.began, d.delayed = true, began, s.whyDelayed()
+	d.endsPass, d.delayed = true, s.whyDelayed()
 	s.noteTrouble(watermark.Trouble{Why: d.delayed, Since: at.Wall, Publishes: true}, at)
 }
 

@@ -1,7 +1,6 @@
 package poller
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -25,23 +24,10 @@ func TestAnAsOfFromTheFutureIsReplacedByTheNextPass(t *testing.T) {
 		t.Fatal("the clock was not ahead")
 	}
 	s.takeOver()
-	if good := s.poller.Status().Good; good != schemas.MinInstant {
-		t.Errorf("a new owner takes %s for the last pass", good)
-	}
 	s.now = s.now.Add(time.Minute)
 	s.poll()
-	if s.mark.AsOf != s.now || s.poller.Status().Good != s.now {
-		t.Errorf("as of %s, good since %s; it is %s", s.mark.AsOf, s.poller.Status().Good, s.now)
-	}
-}
-
-// While polls fail nobody replaces it.
-func TestThePassOfAClockThatWasAheadCountsFromTheNextPollOn(t *testing.T) {
-	s := openShop(t, 3, nil)
-	s.aheadForOnePoll(time.Hour)
-	s.poller.ended(s.now.Time(), errors.New("connection refused"))
-	if good := s.poller.Status().Good; good > s.now {
-		t.Errorf("lag is counted from %s, it is %s", good, s.now)
+	if s.mark.AsOf != s.now || s.mark.FreshAsOf != s.now {
+		t.Errorf("as of %s, fresh as of %s; it is %s", s.mark.AsOf, s.mark.FreshAsOf, s.now)
 	}
 }
 
@@ -74,9 +60,9 @@ func TestOnlyACompletePassMovesAsOf(t *testing.T) {
 		if err := p.publish(one(Batch{Settled: schemas.MinInstant, Done: done})); err != nil {
 			t.Fatal(err)
 		}
-		if good := s.poller.Status().Good; p.state.mark.AsOf != want || good != s.now {
-			t.Errorf("complete %v: as of %s, expected %s; lag is counted from %s, it is %s", complete,
-				p.state.mark.AsOf, want, good, s.now)
+		if mark := p.state.mark; mark.AsOf != want || mark.FreshAsOf != s.now {
+			t.Errorf("complete %v: as of %s, expected %s; fresh as of %s, it is %s", complete, mark.AsOf, want,
+				mark.FreshAsOf, s.now)
 		}
 	}
 }
@@ -148,7 +134,7 @@ func TestAPassThatGoesOnFromACursorOfAClockThatWasAheadDoesNotMoveAsOf(t *testin
 	if err != nil || p.state.mark.AsOf != asOf {
 		t.Errorf("as of %s, expected %s as before; %v", p.state.mark.AsOf, asOf, err)
 	}
-	if good := s.poller.Status().Good; good > asOf {
-		t.Errorf("lag is counted from %s", good)
+	if fresh := p.state.mark.FreshAsOf; fresh > asOf {
+		t.Errorf("fresh as of %s", fresh)
 	}
 }

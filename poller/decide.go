@@ -14,10 +14,8 @@ type decision struct {
 	more bool
 	// blocked is a *BlockedError if the next row cannot be published before a limit is over. The rows before it
 	// are in tx, and the rest of the batch is left for a later read.
-	blocked error
-	// endsPass is set if the batch ended a pass, which began at began, or MinInstant if that is not known.
-	endsPass bool
-	began    schemas.Instant
+	blocked  error
+	endsPass bool   // the batch ended a pass
 	delayed  string // why settled stands still, "" if it does not
 }
 

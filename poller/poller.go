@@ -45,7 +45,7 @@ type Poller struct {
 func New(cfg Config) *Poller {
 	s := newState(&cfg, cfg.Clock())
 	policyInForce(&cfg, &s.mark)
-	p := &Poller{cfg: &cfg, state: s, board: newBoard(&cfg, &s.mark),
+	p := &Poller{cfg: &cfg, state: s, board: newBoard(&cfg),
 		failures: cmp.Or(cfg.Failures, &Failures{Log: cfg.Log, Now: cfg.now}),
 		retry:    doubling(firstRetry, lastRetry)}
 	p.writer = newWriter(&cfg, p.board, s)
@@ -83,12 +83,7 @@ func (p *Poller) Run(ctx context.Context) error {
 	var cancel func()
 	p.writer.commits, cancel = outliving(ctx)
 	defer cancel()
-	p.cfg.Metrics.Owned.Set(1)
-	defer p.cfg.Metrics.Owned.Set(0)
 	defer p.sweeper.end()
-	if p.board.get().Good == schemas.MinInstant {
-		p.cfg.Metrics.Lag.Begin(p.cfg.now()) // no pass is known: lag counts from the first try
-	}
 	for ctx.Err() == nil {
 		if err := p.acceptRequests(); err != nil {
 			return err
@@ -195,7 +190,7 @@ func (p *Poller) publish(batches iter.Seq2[Batch, error]) error {
 		for more := true; more; {
 			d := p.state.decide(&b, at, p.cfg.Session.MaxRows())
 			if d.endsPass {
-				p.writer.showPass(&d, at)
+				p.writer.showPass(&d)
 			}
 			if err := p.writer.commitIfDue(d.tx); err != nil {
 				return err

@@ -1,13 +1,10 @@
 package poller
 
 import (
-	"errors"
 	"sync"
 	"time"
 
-	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/watermark"
-	"github.com/storestream/storestream/schemas"
 )
 
 // Status is the state of a poller, for people.
@@ -17,9 +14,6 @@ type Status struct {
 	Since time.Time
 	// Watermark is the one that the next transaction writes.
 	Watermark watermark.Watermark
-	// Good is the start of the last pass that met every change before it: lag is counted from it.
-	// MinInstant: none yet.
-	Good schemas.Instant
 	// Complete counts the complete passes of this poller.
 	Complete int
 	// Delayed is the reason why settling is delayed, "" if it is not.
@@ -27,8 +21,8 @@ type Status struct {
 	// Err is the failure that it is in, nil if none; FailedSince when that began.
 	Err         error
 	FailedSince time.Time
-	// DeadLetters is how many rows stand in the dead-letter topic. DedupBytes is what dedup takes.
-	DeadLetters, DedupBytes int
+	// DedupBytes is the memory that dedup takes.
+	DedupBytes int
 	// Sweep is the sweep in hand. The result of the last one is in Watermark (LastSweep, Swept).
 	Sweep SweepStatus
 }
@@ -46,19 +40,15 @@ type SweepStatus struct {
 	Next time.Time
 }
 
-// board holds the status, safe for concurrent use, and sets the gauges by it. The gauges stay when the
-// poller ends: until another instance is known to have the resource, no other sets them.
+// board holds the status, safe for concurrent use.
 type board struct {
-	now     func() time.Time
-	clock   func() schemas.Instant
-	metrics *metrics.Resource
-	mu      sync.Mutex
-	status  Status
+	now    func() time.Time
+	mu     sync.Mutex
+	status Status
 }
 
-func newBoard(cfg *Config, mark *watermark.Watermark) *board {
-	return &board{now: cfg.now, clock: cfg.wall, metrics: cfg.Metrics, status: Status{Doing: "starting",
-		Since: cfg.now(), Good: mark.KnownAsOf(cfg.wall())}}
+func newBoard(cfg *Config) *board {
+	return &board{now: cfg.now, status: Status{Doing: "starting", Since: cfg.now()}}
 }
 
 func (b *board) get() Status {
@@ -70,17 +60,7 @@ func (b *board) get() Status {
 func (b *board) change(change func(*Status)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := &b.status
-	change(s)
-	b.metrics.LettersInTopic.Set(float64(s.DeadLetters))
-	b.metrics.DedupBytes.Set(float64(s.DedupBytes))
-	b.metrics.SettlingDelayed.Set(metrics.Bool(s.Delayed != ""))
-	b.metrics.Blocked.Set(metrics.Bool(errors.As(s.Err, new(*BlockedError))))
-	b.metrics.SetWatermark(&s.Watermark)
-	if s.Good != schemas.MinInstant {
-		s.Good = min(s.Good, b.clock()) // the clock stepped back: lag counts from now on at least
-		b.metrics.Lag.Since(s.Good.Time())
-	}
+	change(&b.status)
 }
 
 // sweeping shows the activity of the sweep in hand, "" if there is none.

@@ -117,14 +117,14 @@ func (w *writer) show() {
 	w.board.change(func(status *Status) {
 		status.Watermark, status.Complete = s.mark, s.passes
 		status.Watermark.Trouble = w.trouble()
-		status.DeadLetters, status.DedupBytes = len(s.deadLetters.known), s.dedup.rows.Bytes()
+		status.DedupBytes = s.dedup.rows.Bytes()
 	})
 }
 
 // showPass puts a pass that ended on the board. If the service asked for a pause, it is over.
-func (w *writer) showPass(d *decision, at Moment) {
+func (w *writer) showPass(d *decision) {
 	w.wait = nil
-	w.board.change(func(s *Status) { s.Good, s.Delayed = latest(s.Good, d.began, at.Wall), d.delayed })
+	w.board.change(func(s *Status) { s.Delayed = d.delayed })
 }
 
 // reportFailure says in the watermark that a poll ended with a *BlockedError, or that polls have failed for a

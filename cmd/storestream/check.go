@@ -20,8 +20,8 @@ func checkCommand(env *environment) *cobra.Command {
 		Short: "Try everything that run needs, and say what is wrong and what to do",
 		Long: `Takes the first steps of run without changing anything: it rehearses the takeover of each
 resource (topics, rights, schemas, other deployments), and reads the first rows that a pass and a sweep
-would read. Then it prints the errors that run would meet, what the owner of each resource said last of it
-(blocked, failing), and what protects each connection, one line each:
+would read. Then it prints the errors that run would meet, the state of each resource as watermark list says
+it, and what protects each connection, one line each:
 
   ok    as it should be
   note  to be known

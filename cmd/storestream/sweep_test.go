@@ -57,7 +57,8 @@ func TestARequestThatNobodyTakesNowSaysWhy(t *testing.T) {
 			over + "blocked for 1m0s, nothing is published: so it is"},
 		{health.Resource{Owner: "a", Trouble: trouble(watermark.Trouble{Publishes: true, LeavesOut: true})},
 			over + "blocked for 1m0s, other rows go on: so it is"},
-		{health.Resource{Owner: "a", Good: &now, Trouble: trouble(watermark.Trouble{Publishes: true})}, ""},
+		{health.Resource{Owner: "a", AsOf: &now, Good: &now,
+			Trouble: trouble(watermark.Trouble{Publishes: true})}, ""},
 		{health.Resource{Owner: "a", Silent: 5 * time.Minute}, over + "a has it, according to the consumer " +
 			"group, and has written no watermark: it is dead, hangs or fails"},
 		{health.Resource{Owner: "a", Unreadable: errors.New("somebody else wrote it")},

@@ -1,16 +1,13 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/cmd/storestream/internal/overview"
-	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
@@ -53,7 +50,7 @@ not.`,
 			if err != nil {
 				return err
 			}
-			addRefusals(cmd.Context(), cfg, set, cluster, resources)
+			overview.AddRefusals(cmd.Context(), cfg, set, cluster, resources)
 			if *asJSON {
 				err = env.printJSON(resources)
 			} else {
@@ -63,24 +60,6 @@ not.`,
 		})
 	}
 	return cmd
-}
-
-// addRefusals adds the reason why a takeover would be refused to resources that maybe have no working owner.
-// Their owner cannot write the reason into the watermark, because an instance that may not take over may not
-// write.
-func addRefusals(ctx context.Context, cfg *config.Config, set *schemas.Set, cluster *producer.Cluster,
-	resources []health.Resource) {
-	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
-	defer cancel()
-	for i := range resources {
-		r := &resources[i]
-		if !r.Unattended(cfg.Kafka.Group()) {
-			continue
-		}
-		if _, err := producer.Rehearse(ctx, cluster, set.Get(r.Name)); err != nil {
-			r.Refuse(strings.ReplaceAll(err.Error(), "\n", "; "))
-		}
-	}
 }
 
 // arrow adds what to do to a text.

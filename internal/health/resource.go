@@ -88,8 +88,11 @@ type Resource struct {
 	Unreadable error               `json:"-"`
 	// Trouble is the watermark's, or of its own if the instance that answers has the resource.
 	Trouble *watermark.Trouble `json:"-"`
-	// Good is when the last pass began that met every change before it.
+	// Good is when the last pass began that counts for the lag: Watermark.FreshAsOf.
 	Good *schemas.Instant `json:"-"`
+	// LagSince is when the lag began that the instance that answers reports as a metric. Nil: another instance
+	// reports it.
+	LagSince *schemas.Instant `json:"-"`
 	// Enabled is set if this configuration polls it.
 	Enabled bool `json:"-"`
 	// Polling is set if the instance that answers polls it, and has taken it over.
@@ -132,7 +135,7 @@ func New(mark watermark.Watermark, now schemas.Instant) Resource {
 		Instance: mark.Instance, Group: mark.Group, Written: Known(mark.Written), Replay: mark.Replay,
 		Replayed: mark.Replayed, Sweep: mark.Sweep, Erase: mark.Erase, LastSweep: Known(mark.LastSweep),
 		Swept: mark.Swept, Policies: mark.Policies, DeadLetters: []DeadLetters{},
-		Mark: mark, Trouble: mark.Trouble, Good: Known(mark.AsOf), Now: now}
+		Mark: mark, Trouble: mark.Trouble, Good: Known(max(mark.AsOf, mark.FreshAsOf)), Now: now}
 }
 
 // Known returns i, or nil if it is MinInstant.
@@ -170,6 +173,17 @@ func (r *Resource) Lag() time.Duration {
 	return max(0, r.Now.Sub(*r.Good))
 }
 
+// knowsLag reports whether Good is known. A time in the future is not: the writer's clock was ahead, so the
+// start of that pass is unknown.
+func (r *Resource) knowsLag() bool { return r.Good != nil && r.Good.Sub(r.Now) <= aheadAtMost }
+
+// ReportLag sets LagSince. While no pass is known, the resource is as far behind as tried.
+func (r *Resource) ReportLag(tried schemas.Instant) {
+	if r.LagSince = &tried; r.knowsLag() {
+		r.LagSince = r.Good
+	}
+}
+
 // Letters is how many rows cannot be published.
 func (r *Resource) Letters() (rows int) {
 	for _, l := range r.DeadLetters {
@@ -186,7 +200,7 @@ func (r *Resource) Ready() bool { return !r.Owned || r.Passes > 0 }
 // states that its owner is in, because it says why the first load or the replay does not end, too.
 func (r *Resource) Judge() {
 	r.LagSeconds = nil
-	if r.Good != nil {
+	if r.knowsLag() {
 		seconds := r.Lag().Seconds()
 		r.LagSeconds = &seconds
 	}
@@ -203,7 +217,8 @@ func (r *Resource) Judge() {
 		if r.Written != nil {
 			why = "no instance polls it, since " + terminal.Duration(r.Lag())
 		}
-		r.isOtherwise(Unowned, why, "start an instance (`storestream run`), or enable the resource in all of them")
+		r.isOtherwise(Unowned, why+r.lastWords(),
+			"start an instance (`storestream run`), or enable the resource in all of them")
 	case !r.Owned && r.Owner == "" && !r.Between:
 		r.isOtherwise(Unknown, "the group has not said yet which instance has it", "")
 	case !r.Owned && r.Silent > StalledAfter(r.interval()):
@@ -214,7 +229,7 @@ func (r *Resource) Judge() {
 		r.State = Blocked
 	case r.Owned && !r.Polling:
 		r.State = TakingOver
-	case r.Good == nil:
+	case r.AsOf == nil:
 		r.State = FirstLoad
 	case r.Replay != nil:
 		r.State = Replaying
@@ -252,24 +267,25 @@ func (r *Resource) Unattended(group string) bool {
 }
 
 // Refuse notes, after Judge, that no instance can take the resource over, as far as a rehearsal tells. why
-// says why, and what to do. Then the resource is blocked.
-func (r *Resource) Refuse(why string) {
+// says why, and what to do. The resource is then blocked, or failing if the refusal may pass by itself.
+func (r *Resource) Refuse(why string, mayPass bool) {
 	if r.Why != "" {
 		r.Why += "; "
 	}
-	r.State, r.UpToDate, r.Remedy = Blocked, false, ""
+	if r.State, r.UpToDate, r.Remedy = Blocked, false, ""; mayPass {
+		r.State = Failing
+	}
 	r.Why += "no instance with this configuration can take it over: " + why
 }
 
 // late says why the resource is not up to date although it publishes, "" if it is.
 func (r *Resource) late() string {
-	if r.Good == nil {
+	switch {
+	case r.AsOf == nil || r.Good == nil:
 		return "the first load is not finished"
-	}
-	switch ahead := r.Good.Sub(r.Now); {
-	case ahead > aheadAtMost:
-		return "the last complete pass began " + terminal.Duration(ahead) + " from now: this machine's clock is " +
-			"behind, or the owner's ahead, and the lag is not known"
+	case r.Good.Sub(r.Now) > aheadAtMost:
+		return "the last complete pass began " + terminal.Duration(r.Good.Sub(r.Now)) + " from now: this " +
+			"machine's clock is behind, or the owner's ahead, and the lag is not known"
 	case r.Lag() > r.behindAfter():
 		return "the last complete pass began " + terminal.Duration(r.Lag()) + " ago"
 	}
@@ -286,19 +302,25 @@ func (r *Resource) stalled() {
 	if r.Written != nil {
 		wrote = "has not written its watermark for " + terminal.Duration(r.Silent)
 	}
-	why := r.Owner + " has it, according to the consumer group, and " + wrote
-	if why += ": it is dead, hangs or fails"; r.Trouble != nil {
-		why += ". It said last: " + r.Trouble.Why
-	}
-	r.isOtherwise(Stalled, why, "`storestream check` tries kafka, registry and "+reads+"; its log says the rest")
+	why := r.Owner + " has it, according to the consumer group, and " + wrote + ": it is dead, hangs or fails"
+	r.isOtherwise(Stalled, why+r.lastWords(),
+		"`storestream check` tries kafka, registry and "+reads+"; its log says the rest")
 	r.Since = r.Now.Add(-r.Silent).Time()
+}
+
+// lastWords repeats what the last owner said of the resource, "" if it was well.
+func (r *Resource) lastWords() string {
+	if r.Trouble == nil {
+		return ""
+	}
+	return ". Its owner said last: " + r.Trouble.Why
 }
 
 // Text says how the resource is: for how long, and why.
 func (r *Resource) Text() string {
 	age := terminal.Duration(max(0, r.Now.Sub(schemas.InstantOf(r.Since))))
 	switch {
-	case r.State == Failing:
+	case r.State == Failing && r.Trouble != nil && r.Trouble.Failing:
 		return fmt.Sprintf("failing for %s: %s", age, r.Why)
 	case r.State == Blocked && r.Trouble.Blocked() && r.Trouble.Publishes:
 		return fmt.Sprintf("blocked for %s, other rows go on: %s", age, r.Why)

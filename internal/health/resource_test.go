@@ -65,9 +65,15 @@ func TestAResourceIsJudgedByTheWorstThatIsKnownOfIt(t *testing.T) {
 				"dead, hangs or fails"},
 		"and failed before": {at(time.Hour).with(trouble(watermark.Trouble{Failing: true})).with(
 			func(r *Resource) { r.Silent = 5 * time.Minute }), Stalled, false, "a has it, according to the consumer " +
-			"group, and has not written its watermark for 5m0s: it is dead, hangs or fails. It said last: so it is"},
+			"group, and has not written its watermark for 5m0s: it is dead, hangs or fails. Its owner said " +
+			"last: so it is"},
 		"a clock is wrong": {at(-time.Hour), Behind, false, "the last complete pass began 1h0m from now: this " +
 			"machine's clock is behind, or the owner's ahead, and the lag is not known"},
+		"met by a cheap pass": {New(func() watermark.Watermark {
+			mark := at(time.Hour).Mark
+			mark.FreshAsOf = now.Add(-time.Second)
+			return mark
+		}(), now).with(func(r *Resource) { r.Owner, r.Enabled = "a", true }), Following, true, ""},
 		"blocked": {at(time.Second).with(trouble(watermark.Trouble{})), Blocked, false,
 			"blocked for 1m0s, nothing is published: so it is"},
 		"blocked for some rows": {at(time.Second).with(trouble(watermark.Trouble{Publishes: true,
@@ -133,10 +139,39 @@ func TestLagGrowsWhileNothingHappensAndIsNullWhileUnknown(t *testing.T) {
 	}
 }
 
-func TestATakeoverThatIsRefusedBlocks(t *testing.T) {
+// While no usable pass is known, the lag counts from the first try: a time in the future would say for as
+// long that the resource is fresh.
+func TestTheReportedLagCountsFromTheLastPassOrFromTheFirstTry(t *testing.T) {
+	tried := now.Add(-7 * time.Minute)
+	for name, test := range map[string]struct {
+		r     Resource
+		since schemas.Instant
+	}{
+		"a pass":           {at(time.Hour), now.Add(-time.Hour)},
+		"no pass":          {New(watermark.New("orders"), now), tried},
+		"one of the clock": {at(-time.Hour), tried},
+	} {
+		test.r.Judge()
+		if test.r.ReportLag(tried); *test.r.LagSince != test.since {
+			t.Errorf("%s: since %s, expected %s", name, test.r.LagSince, test.since)
+		}
+		if known := test.r.LagSeconds != nil; known != (test.since != tried) {
+			t.Errorf("%s: the lag is known: %v", name, known)
+		}
+	}
+}
+
+func TestATakeoverThatIsRefusedBlocksUnlessTheRefusalMayPass(t *testing.T) {
 	r := at(time.Hour)
-	r.Judge()
-	r.Refuse("kafka store.orders: cleanup.policy is delete")
+	if r.Judge(); r.UpToDate {
+		t.Error("it is behind")
+	}
+	passing := r
+	if passing.Refuse("connection refused", true); passing.State != Failing ||
+		!strings.HasSuffix(passing.Text(), "take it over: connection refused") {
+		t.Errorf("%s: %q", passing.State, passing.Text())
+	}
+	r.Refuse("kafka store.orders: cleanup.policy is delete", false)
 	const text = "the last complete pass began 1h0m ago; no instance with this configuration can take it " +
 		"over: kafka store.orders: cleanup.policy is delete"
 	if r.State != Blocked || r.UpToDate || r.Text() != text {

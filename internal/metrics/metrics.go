@@ -34,11 +34,3 @@ func (s *Set) Resource(name string) *Resource {
 	}
 	return r
 }
-
-// Bool is the value of a gauge that says whether something is so.
-func Bool(yes bool) float64 {
-	if yes {
-		return 1
-	}
-	return 0
-}

@@ -6,9 +6,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-
-	"github.com/storestream/storestream/internal/watermark"
-	"github.com/storestream/storestream/schemas"
 )
 
 // Reasons for which a row that was read is not published.
@@ -20,12 +17,7 @@ const (
 
 // Resource is the metrics of one resource. A function takes the value of the metric's other label.
 type Resource struct {
-	Lag                                          *Lag
-	Settled, Owned                               prometheus.Gauge
-	Swept, SweepInterval, SweepLeft              prometheus.Gauge
-	FirstLoad, PollInterval                      prometheus.Gauge
-	DedupBytes, LettersInTopic                   prometheus.Gauge
-	SettlingDelayed, Blocked, Stalled            prometheus.Gauge
+	SweepInterval                                prometheus.Gauge
 	RowsRead, RowsPublished, LateRows, DedupFull prometheus.Counter
 	RateLimited, PagePasses, SQLTimeouts         prometheus.Counter
 	PollDuration                                 prometheus.Histogram
@@ -34,7 +26,6 @@ type Resource struct {
 	Polls            func(...string) prometheus.Counter // by outcome: ok, failed, blocked
 	HTTPRequests     func(...string) prometheus.Counter // by status code; "0": there was no answer
 	SweepDifferences func(...string) prometheus.Counter // by kind: missing, stale, extra
-	SweepFound       func(...string) prometheus.Gauge   // by the same kinds, in the last one
 	UnknownFields    func(...string) prometheus.Counter // by name: fields that the schema does not know
 	Suppressed       func(...string) prometheus.Counter // by reason: rows that were read and not published
 
@@ -49,42 +40,16 @@ func newResource(reg prometheus.Registerer, name string) *Resource {
 		reg.MustRegister(v)
 		return v
 	}
-	gauges := func(name, help string, more ...string) *prometheus.GaugeVec {
-		v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "storestream", Name: name, Help: help,
-			ConstLabels: labels}, more)
-		reg.MustRegister(v)
-		return v
-	}
 	counter := func(name, help string) prometheus.Counter { return counters(name, help).WithLabelValues() }
-	gauge := func(name, help string) prometheus.Gauge { return gauges(name, help).WithLabelValues() }
 	requests := counters("http_requests_total",
 		"Requests to the service by status code. 0 means no answer.", "code")
 	fields := counters("unknown_fields_total",
 		"Fields of the service that the schema does not know, once a name.", "field")
+	sweeps := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "storestream",
+		Name: "sweep_interval_seconds", Help: "sweep.interval. 0: sweeps run only on request.",
+		ConstLabels: labels}, nil)
 	r := &Resource{
-		Lag: newLag(labels),
-		Settled: gauge("settled_timestamp_seconds",
-			"All rows with an earlier updated_at are published, and no more can appear."),
-		Swept: gauge("swept_timestamp_seconds", "When the last sweep ended. Before that, when the first one "+
-			"became due. 0: unknown."),
-		SweepInterval: gauge("sweep_interval_seconds",
-			"sweep.interval. 0: sweeps run only on request."),
-		SweepLeft: gauge("sweep_left",
-			"1 while the last sweep left differences as they are. `watermark list` names them with the reason."),
-		SweepFound: gauges("sweep_found",
-			"Rows that the last sweep found to differ: missing, stale, extra.", "kind").WithLabelValues,
-		PollInterval:   gauge("poll_interval_seconds", "resources.*.interval."),
-		FirstLoad:      gauge("first_load", "1 while no pass has met every change yet."),
-		Owned:          gauge("owned", "1 while this instance polls the resource."),
-		DedupBytes:     gauge("dedup_bytes", "Memory of the rows that later reads may return again."),
-		LettersInTopic: gauge("dead_letters_in_topic", "Rows that are in the dead-letter topic now."),
-		SettlingDelayed: gauge("settling_delayed",
-			"1 while polls succeed and settled stands still. The status page has the reason."),
-		Blocked: gauge("blocked", "1 while the resource is blocked: polls stop at a fault that a person has to "+
-			"correct, or at a limit. No rows are published, or all but those that the status page and "+
-			"`watermark list` name."),
-		Stalled: gauge("stalled", "1 while an instance has the resource, according to the consumer group, and its "+
-			"watermark is not written. Every instance reports it."),
+		SweepInterval: sweeps.WithLabelValues(),
 		RowsRead:      counter("rows_read_total", "Rows read from the source, repeats included."),
 		RowsPublished: counter("rows_published_total", "Rows committed to the topic."),
 		LateRows:      counter("late_rows_total", "Rows that a sweep found and no poll had."),
@@ -109,7 +74,7 @@ func newResource(reg prometheus.Registerer, name string) *Resource {
 		HTTPRequests: requests.WithLabelValues, UnknownFields: fields.WithLabelValues,
 		requests: requests, fields: fields,
 	}
-	reg.MustRegister(r.Lag, r.PollDuration)
+	reg.MustRegister(sweeps, r.PollDuration)
 	r.begin()
 	return r
 }
@@ -124,26 +89,9 @@ func (r *Resource) begin() {
 	}
 	for _, kind := range []string{"missing", "stale", "extra"} {
 		r.SweepDifferences(kind)
-		r.SweepFound(kind)
 	}
 	r.DeadLetters("row")
 	r.HTTPRequests("200")
-}
-
-// SetWatermark sets what w says. A time that is not known stays as it is.
-func (r *Resource) SetWatermark(w *watermark.Watermark) {
-	if w.Settled != schemas.MinInstant {
-		r.Settled.Set(float64(w.Settled) / 1e6)
-	}
-	if swept := w.SweptSince(); swept != schemas.MinInstant {
-		r.Swept.Set(float64(swept) / 1e6)
-	}
-	r.FirstLoad.Set(Bool(w.AsOf == schemas.MinInstant))
-	r.SweepLeft.Set(Bool(w.SweepLeft()))
-	missing, stale, extra := w.SweepFound()
-	r.SweepFound("missing").Set(float64(missing))
-	r.SweepFound("stale").Set(float64(stale))
-	r.SweepFound("extra").Set(float64(extra))
 }
 
 // Published returns how many rows this process has published. It is shown to people, like Requests and

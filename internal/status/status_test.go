@@ -99,7 +99,7 @@ func TestEveryReasonIsOnThePage(t *testing.T) {
 		why := "7 " + strings.ReplaceAll(reason.Texts()[0], "...", "5")
 		board.Provide(func() Snapshot {
 			r := health.New(watermark.New("orders"), schemas.InstantOf(time.Now()))
-			r.Owned, r.Polling, r.Good = true, true, &r.Now
+			r.Owned, r.Polling, r.AsOf, r.Good = true, true, &r.Now, &r.Now
 			r.Trouble = &watermark.Trouble{Why: why, Since: r.Now, Publishes: reason.State != health.Blocked}
 			return Snapshot{Resources: []health.Resource{r}}
 		})

@@ -53,7 +53,8 @@ func TestAWatermarkIsWrittenInThePromisedForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"version":2,"resource":"orders","settled":"2026-11-19T09:10:00.123456Z",` +
-		`"as_of":"2026-11-19T09:10:01.000000Z","rows":12,"request":-1,"instance":"host-1","group":"storestream",` +
+		`"as_of":"2026-11-19T09:10:01.000000Z","fresh_as_of":"0001-01-01T00:00:00.000000Z",` +
+		`"rows":12,"request":-1,"instance":"host-1","group":"storestream",` +
 		`"dedup_from":"9999-12-31T23:59:59.999999Z","last_sweep":"0001-01-01T00:00:00.000000Z",` +
 		`"topic_id":"","partitions":6,"written":"0001-01-01T00:00:00.000000Z"}`
 	if string(value) != want {

@@ -23,6 +23,9 @@ type Watermark struct {
 	Settled schemas.Instant `json:"settled"`
 	// AsOf is when the last complete pass began, by the clock of its instance. It is MinInstant at first.
 	AsOf schemas.Instant `json:"as_of"`
+	// FreshAsOf is when the last pass began that met every change since the pass before it. The lag counts from
+	// there. It is AsOf or later: a cheap pass over REST moves FreshAsOf alone.
+	FreshAsOf schemas.Instant `json:"fresh_as_of"`
 	// Rows counts all rows that were ever published, including replays.
 	Rows int64 `json:"rows"`
 	// Request is the id (the offset in the requests topic) of the last request that was accepted, or -1.
@@ -228,26 +231,6 @@ func (w *Watermark) HandSweepOver() bool {
 // aheadAtMost is how far the clock of one instance may be ahead of another's.
 const aheadAtMost = time.Minute
 
-// KnownAsOf returns AsOf, or MinInstant if AsOf lies in the future. The writer's clock was ahead then, so the
-// start of that pass is unknown.
-func (w *Watermark) KnownAsOf(now schemas.Instant) schemas.Instant {
-	if w.AsOf > now.Add(aheadAtMost) {
-		return schemas.MinInstant
-	}
-	return w.AsOf
-}
-
-// SweepLeft reports whether the last sweep left some differences as they are.
-func (w *Watermark) SweepLeft() bool { return w.Swept != nil && w.Swept.Left != "" }
-
-// SweepFound returns how many rows the last sweep found to differ.
-func (w *Watermark) SweepFound() (missing, stale, extra int) {
-	if w.Swept == nil {
-		return 0, 0, 0
-	}
-	return w.Swept.Missing, w.Swept.Stale, w.Swept.Extra
-}
-
 // Swept is the result of a finished sweep.
 type Swept struct {
 	// Request is the request that it carried out, or -1 for a scheduled sweep.
@@ -302,5 +285,6 @@ func (s Swept) Plus(part Swept) Swept {
 // New returns the first watermark of a resource.
 func New(resource string) Watermark {
 	return Watermark{Version: Version, Resource: resource, Settled: schemas.MinInstant, AsOf: schemas.MinInstant,
-		Request: -1, DedupFrom: schemas.MaxInstant, LastSweep: schemas.MinInstant, Written: schemas.MinInstant}
+		FreshAsOf: schemas.MinInstant, Request: -1, DedupFrom: schemas.MaxInstant, LastSweep: schemas.MinInstant,
+		Written: schemas.MinInstant}
 }

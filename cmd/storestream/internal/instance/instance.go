@@ -11,6 +11,7 @@ import (
 
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/poller"
@@ -61,6 +62,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	defer in.sources.Close()
 	c.Board.Provide(in.snapshot)
+	c.Metrics.Render(func() []health.Resource { return c.Board.Snapshot().Resources })
 	defer in.monitor.start()()
 	return in.run(ctx)
 }

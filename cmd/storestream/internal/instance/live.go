@@ -44,7 +44,7 @@ func (l *live) addTo(r *health.Resource, paused bool) {
 		r.Doing, r.DoingSince = l.doing, l.since.UTC()
 		return
 	}
-	r.Passes, r.Good, r.DedupBytes = p.Complete, health.Known(p.Good), p.DedupBytes
+	r.Passes, r.DedupBytes = p.Complete, p.DedupBytes
 	r.Doing, r.DoingSince = p.Doing, p.Since.UTC()
 	switch {
 	case p.Doing == "polling" && l.detail == postgres.Unanswered && time.Since(l.detailSince) < unansweredAfter:

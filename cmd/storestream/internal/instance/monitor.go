@@ -14,7 +14,6 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/overview"
 	"github.com/storestream/storestream/cmd/storestream/internal/ownership"
 	"github.com/storestream/storestream/internal/health"
-	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
@@ -22,8 +21,7 @@ import (
 )
 
 // monitor reads the state of the whole group every few seconds: which instance has which resource, and the
-// watermark of each. Its findings go to the page, and to the metrics of the resources that are not polled
-// here.
+// watermark of each. Its findings go to the page and to the metrics.
 //
 // A resource's lag is reported by the instance that polls it, or polled it last, and by every instance that
 // does not know of another owner. With an owner there is one lag. Without one, each instance computes the
@@ -85,7 +83,6 @@ func (m *monitor) start() (end func()) {
 		defer ticker.Stop()
 		for ctx.Err() == nil {
 			m.look(ctx)
-			m.setMetrics()
 			select {
 			case <-ctx.Done():
 			case <-ticker.C:
@@ -160,43 +157,6 @@ func (m *monitor) isStalled(name string) bool {
 	return m.ownership[name].Silent() > health.StalledAfter(m.owners[name].settings.Interval)
 }
 
-// setMetrics sets the metrics of the resources that are not polled here, and of all resources whether they
-// are stalled.
-func (m *monitor) setMetrics() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	silent := m.now().Sub(m.asked) > doubtAfter
-	if silent && m.now().Sub(m.began) <= doubtAfter {
-		return // just begun
-	}
-	for name, o := range m.owners {
-		stalled, to := m.isStalled(name), o.metrics
-		to.Stalled.Set(metrics.Bool(stalled))
-		now := o.now()
-		if now.poller != nil {
-			continue // which sets the others
-		}
-		mark := m.mark(name)
-		to.SetWatermark(&mark)
-		if _, known := m.marks[name]; !known {
-			to.FirstLoad.Set(0)
-		}
-		to.LettersInTopic.Set(float64((&health.Resource{DeadLetters: m.deadLetters[name]}).Letters()))
-		to.SettlingDelayed.Set(0)
-		to.Blocked.Set(metrics.Bool(needsAPerson(now.err)))
-		to.DedupBytes.Set(0)
-		asOf := mark.KnownAsOf(schemas.InstantOf(m.now()))
-		switch owner := m.ownership[name].Owner; {
-		case !silent && !stalled && owner != "" && owner != m.name:
-			to.Lag.Forget()
-		case asOf != schemas.MinInstant && asOf.Time().After(to.Lag.Start()):
-			to.Lag.Since(asOf.Time())
-		default:
-			to.Lag.Begin(m.began)
-		}
-	}
-}
-
 // resource returns the facts of a resource: by the topics and the group, and by the poller if it is polled
 // here. owned is set if the group has given it to this instance. paused is set while the service has asked
 // for a pause.
@@ -211,8 +171,8 @@ func (m *monitor) resource(name string, owned, paused bool) health.Resource {
 		mark = l.status.Watermark
 		mark.Instance, mark.Group = written.Instance, written.Group
 	}
-	now := schemas.Instant(0) // until the first look
-	if !m.looked.IsZero() {
+	now := schemas.InstantOf(m.now())
+	if !owned && !m.looked.IsZero() {
 		now = schemas.InstantOf(m.looked)
 	}
 	r := overview.New(mark, o.settings, now)
@@ -227,6 +187,13 @@ func (m *monitor) resource(name string, owned, paused bool) health.Resource {
 	}
 	if l.poller != nil || owned {
 		l.addTo(&r, paused)
+	}
+	reports := group.Owner == "" || group.Owner == m.name || m.isStalled(name)
+	if m.now().Sub(m.asked) > doubtAfter {
+		reports = m.now().Sub(m.began) > doubtAfter
+	}
+	if l.poller != nil || reports {
+		r.ReportLag(schemas.InstantOf(slices.MaxFunc([]time.Time{m.began, group.Since}, time.Time.Compare)))
 	}
 	r.Settling = l.settling(&mark, o.settings)
 	return r

@@ -55,7 +55,6 @@ func newOwner(c Config, name string, sources *connect.Sources, group *producer.G
 	}
 	o.turn(nil, "not ours", nil)
 	o.metrics.SweepInterval.Set(c.Settings.Sweep.Interval.Seconds())
-	o.metrics.PollInterval.Set(o.settings.Interval.Seconds())
 	// A sweep reads the topic as everybody sees it. newPoller adds its source.
 	o.sweep = poller.SweepConfig{
 		Interval: c.Settings.Sweep.Interval, Turn: sweeping, Memory: int64(c.Settings.Sweep.Memory),

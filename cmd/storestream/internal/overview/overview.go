@@ -5,6 +5,7 @@ package overview
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -83,6 +84,24 @@ func Glance(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) 
 		all = append(all, r)
 	}
 	return all, nil
+}
+
+// AddRefusals rehearses the takeover of each resource that maybe has no working owner, and adds the reason why
+// it would be refused. The owner cannot write that reason into the watermark, because an instance that may not
+// take over may not write.
+func AddRefusals(ctx context.Context, cfg *config.Config, set *schemas.Set, cluster *producer.Cluster,
+	resources []health.Resource) {
+	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
+	defer cancel()
+	for i := range resources {
+		r := &resources[i]
+		if !r.Unattended(cfg.Kafka.Group()) {
+			continue
+		}
+		if _, err := producer.Rehearse(ctx, cluster, set.Get(r.Name)); err != nil {
+			r.Refuse(strings.ReplaceAll(err.Error(), "\n", "; "), !producer.Refused(err))
+		}
+	}
 }
 
 // New returns a resource by its watermark and settings.

@@ -2,33 +2,34 @@ package preflight
 
 import (
 	"context"
-	"time"
 
-	"github.com/storestream/storestream/internal/terminal"
-	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/cmd/storestream/internal/overview"
+	"github.com/storestream/storestream/internal/health"
 )
 
-// tryResources repeats the last report of each resource's owner. The other parts find most causes
-// themselves, but only the owner sees some, such as a full poll.memory.
-func tryResources(_ context.Context, c Config, f *findings) {
-	now, marks := schemas.InstantOf(time.Now()), c.marks()
-	for _, name := range c.Settings.Enabled() {
-		mark := marks[name]
-		t := mark.Trouble
-		if t == nil {
-			continue
-		}
-		level, what := Failure, "blocked"
-		switch {
-		case t.SettlingDelayed():
-			level, what = Warning, "settling is delayed"
-		case t.Failing:
-			level, what = Warning, "failing" // it may work by now, which the other parts try
-		}
-		f.add(level, name, "", "%s for %s, instance %s said %s ago: %s", what, terminal.Duration(now.Sub(t.Since)),
-			mark.Instance, terminal.Duration(now.Sub(mark.Written)), t.Why)
+// levels has the level of each state that is not OK. Polls that fail may work by now, which the other parts
+// try. Before the first start no resource has an owner, and `run` works.
+var levels = map[health.State]Level{
+	health.Blocked: Failure, health.Unreadable: Failure,
+	health.Failing: Warning, health.Stalled: Warning, health.Behind: Warning, health.SettlingDelayed: Warning,
+	health.Unowned: Note, health.Unknown: Note,
+}
+
+// tryResources repeats the verdict of `watermark list`. The other parts find most causes themselves, but only
+// an owner sees some, such as a full poll.memory.
+func tryResources(ctx context.Context, c Config, f *findings) {
+	all, err := overview.Glance(ctx, c.Settings, c.Cluster)
+	if err != nil {
+		return // the part "kafka" reports it
 	}
-	if len(f.soFar()) == 0 && len(marks) > 0 {
-		f.ok("", "no owner of %s says that it is blocked", terminal.Plural(len(marks), "resource"))
+	overview.AddRefusals(ctx, c.Settings, c.Schemas, c.Cluster, all)
+	for _, r := range all {
+		switch level, bad := levels[r.State]; {
+		case !r.Enabled && r.Unreadable == nil:
+		case bad:
+			f.add(level, r.Name, r.Remedy, "%s", r.Text())
+		default:
+			f.ok(r.Name, "%s", r.State)
+		}
 	}
 }

@@ -6,42 +6,62 @@ import (
 	"testing"
 	"time"
 
+	"github.com/storestream/storestream/cmd/storestream/internal/overview"
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
 	"github.com/storestream/storestream/internal/standins/storefake"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
 
-// What the page, /status.json and the log say of a resource comes from the same member of the watermark.
-func TestEveryBlockThatAnOwnerReportsFails(t *testing.T) {
+// check renders the verdict of `watermark list`, and has a level for every state.
+func TestCheckSaysOfEachResourceWhatWatermarkListSays(t *testing.T) {
 	until := schemas.InstantOf(time.Now().Add(time.Hour))
 	for name, test := range map[string]struct {
-		trouble watermark.Trouble
+		trouble *watermark.Trouble
 		level   Level
 		says    string
 	}{
-		"nothing is published":   {watermark.Trouble{}, Failure, "blocked for 1h5m"},
-		"rows are left out":      {watermark.Trouble{Publishes: true, LeavesOut: true}, Failure, "blocked"},
-		"polls fail":             {watermark.Trouble{Failing: true}, Warning, "failing for 1h5m"},
-		"settled stands still":   {watermark.Trouble{Publishes: true}, Warning, "settling is delayed for 1h5m"},
-		"a row waits for a look": {watermark.Trouble{Publishes: true, Until: &until}, Warning, "settling"},
+		"nothing is published": {&watermark.Trouble{}, Failure,
+			"blocked for 1h5m, nothing is published: poll.memory is full"},
+		"rows are left out": {&watermark.Trouble{Publishes: true, LeavesOut: true}, Failure,
+			"blocked for 1h5m, other rows go on"},
+		"polls fail":           {&watermark.Trouble{Failing: true}, Warning, "failing for 1h5m"},
+		"settled stands still": {&watermark.Trouble{Publishes: true}, Warning, "settling is delayed for 1h5m"},
+		"a row waits for a look": {&watermark.Trouble{Publishes: true, Until: &until}, Warning,
+			"settling is delayed"},
+		"it is well": {nil, OK, "following"},
 	} {
-		s, mark := stage.New(t), watermark.New("products")
-		now := time.Now().Add(-time.Hour)
-		mark.Trouble, mark.Written, mark.Instance = &test.trouble, schemas.InstantOf(now), "publisher"
-		mark.Trouble.Why, mark.Trouble.Since = "the reason", schemas.InstantOf(now.Add(-5*time.Minute-time.Second))
-		found := &findings{part: "resources"}
-		tryResources(t.Context(), Config{Settings: s.Config(), marks: func() map[string]watermark.Watermark {
-			return map[string]watermark.Watermark{"products": mark}
-		}}, found)
 		t.Run(name, func(t *testing.T) {
-			says(t, found.all, test.level, "resources", "products", test.says,
-				"instance publisher said 1h0m ago: the reason")
+			s := stage.New(t)
+			s.Publish("products", nil, nil, func(w *watermark.Watermark) {
+				now := schemas.InstantOf(time.Now())
+				w.AsOf, w.Written = now, now
+				if w.Trouble = test.trouble; w.Trouble != nil {
+					w.Trouble.Why, w.Trouble.Since = "poll.memory is full", now.Add(-65*time.Minute)
+				}
+			})
+			s.Join("a", schemas.Names()...)
+			c := Config{Settings: s.Config(), Schemas: s.Schemas, Cluster: s.Cluster("check")}
+			found := &findings{part: "resources"}
+			stage.Eventually(t, "the group has answered", func() bool {
+				found.all = nil
+				tryResources(t.Context(), c, found)
+				return !slices.ContainsFunc(found.all, func(f Finding) bool { return f.Level == Note })
+			})
+			all, err := overview.Glance(t.Context(), c.Settings, c.Cluster)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range all {
+				if r.Name == "products" {
+					says(t, found.all, test.level, "resources", "products", test.says, r.Why, r.Remedy)
+				}
+			}
 		})
 	}
 	s := withService(t, nil)
 	s.Publish("products", nil, nil, nil)
-	says(t, passing(t, s), OK, "resources", "", "no owner of 1 resource says that it is blocked")
+	says(t, passing(t, s), Note, "resources", "products", "no instance polls it")
 }
 
 // No instance has to run for it: it is what the next one would hold for.

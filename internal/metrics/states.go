@@ -1,0 +1,88 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/storestream/storestream/internal/health"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
+
+// states are the gauges that render what package health knows and decides of each resource. They are computed
+// when Prometheus scrapes. A gauge that the loop sets would stand still exactly when the loop does: a source
+// that hangs for an hour would show the lag of an hour ago.
+type states struct{ judged func() []health.Resource }
+
+// Render makes the gauges show what judged returns whenever they are scraped. Call it once.
+func (s *Set) Render(judged func() []health.Resource) { s.reg.MustRegister(states{judged}) }
+
+// Describe implements prometheus.Collector.
+func (s states) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(s, ch) }
+
+// Collect implements prometheus.Collector.
+func (s states) Collect(ch chan<- prometheus.Metric) {
+	for _, r := range s.judged() {
+		s.collect(ch, &r)
+	}
+}
+
+func (s states) collect(ch chan<- prometheus.Metric, r *health.Resource) {
+	labels := prometheus.Labels{"resource": r.Name}
+	gauge := func(name string, value float64, help string) {
+		desc := prometheus.NewDesc("storestream_"+name, help, nil, labels)
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value)
+	}
+	if r.LagSince != nil { // zero would say that the resource is fresh
+		lag := schemas.InstantOf(time.Now()).Sub(*r.LagSince)
+		gauge("freshness_lag_seconds", max(0, lag.Seconds()), "Now minus the start of the last pass that met "+
+			"every change before it; grows while failing, small while idle.")
+	}
+	gauge("poll_interval_seconds", r.IntervalSeconds, "resources.*.interval.")
+	gauge("settled_timestamp_seconds", seconds(r.Settled),
+		"All rows with an earlier updated_at are published, and no more can appear. 0: unknown.")
+	gauge("swept_timestamp_seconds", seconds(health.Known(r.Mark.SweptSince())),
+		"When the last sweep ended. Before that, when the first one became due. 0: unknown.")
+	gauge("first_load", is(r.AsOf == nil && (r.Polling || r.Written != nil)),
+		"1 while no complete pass has ended yet.")
+	gauge("owned", is(r.Polling), "1 while this instance polls the resource.")
+	gauge("dedup_bytes", float64(r.DedupBytes), "Memory of the rows that later reads may return again.")
+	gauge("dead_letters_in_topic", float64(r.Letters()), "Rows that are in the dead-letter topic now.")
+	gauge("settling_delayed", is(r.State == health.SettlingDelayed),
+		"1 in the state settling_delayed: polls succeed and settled stands still. The status page has the reason.")
+	gauge("blocked", is(r.State == health.Blocked), "1 in the state blocked: polls stop at a fault that a "+
+		"person has to correct, or at a limit. No rows are published, or all but those that the status page and "+
+		"`watermark list` name. Every instance reports it.")
+	gauge("stalled", is(r.State == health.Stalled), "1 in the state stalled: an instance has the resource, "+
+		"according to the consumer group, and its watermark is not written. Every other instance reports it.")
+
+	swept := watermark.Swept{}
+	if r.Swept != nil {
+		swept = *r.Swept
+	}
+	gauge("sweep_left", is(swept.Left != ""),
+		"1 while the last sweep left differences as they are. `watermark list` names them with the reason.")
+	desc := prometheus.NewDesc("storestream_sweep_found",
+		"Rows that the last sweep found to differ: missing, stale, extra.", []string{"kind"}, labels)
+	found := map[string]int{"missing": swept.Missing, "stale": swept.Stale, "extra": swept.Extra}
+	for kind, rows := range found {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(rows), kind)
+	}
+}
+
+// seconds returns at as Unix time, 0 if it is not known.
+func seconds(at *schemas.Instant) float64 {
+	if at == nil {
+		return 0
+	}
+	return float64(*at) / 1e6
+}
+
+// is returns the value of a gauge that says whether something is so.
+func is(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
