@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/storestream/storestream/internal/standins/servers"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -441,12 +442,10 @@ func TestASweepEndsWithItsPoller(t *testing.T) {
 			fail := make(chan struct{})
 			publish := s.publishes
 			s.publishes = func(ctx context.Context, tx watermark.Transaction) error {
-				select {
-				case <-fail:
+				if servers.Closed(fail) {
 					return lost
-				default:
-					return publish(ctx, tx)
 				}
+				return publish(ctx, tx)
 			}
 			ended := make(chan error, 1)
 			p := s.poller

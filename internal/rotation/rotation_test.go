@@ -16,7 +16,6 @@ import (
 
 	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/standins/servers"
-	"github.com/storestream/storestream/internal/wait"
 )
 
 // fiveOrMore is the rule of the secrets here.
@@ -174,7 +173,7 @@ func TestAtASignalAllFilesAreReadAndOneLineTellsWhatHasChanged(t *testing.T) {
 			renewed := set.Renewed()
 			signals <- syscall.SIGHUP
 			synctest.Wait()
-			if !wait.Over(renewed) {
+			if !servers.Closed(renewed) {
 				t.Errorf("with %q whoever was refused waits on", step.text)
 			}
 			lines := strings.Split(said(t, logs), "\n")
@@ -190,12 +189,12 @@ func TestAtASignalAllFilesAreReadAndOneLineTellsWhatHasChanged(t *testing.T) {
 		expectSecret(t, secret, "second")
 		renewed := set.Renewed()
 		time.Sleep(time.Minute) //nolint:forbidigo // of synctest's clock
-		if wait.Over(renewed) {
+		if servers.Closed(renewed) {
 			t.Error("nothing has changed, and nobody waits any longer")
 		}
 		write("third")
 		time.Sleep(time.Minute) //nolint:forbidigo // of synctest's clock
-		if !wait.Over(renewed) {
+		if !servers.Closed(renewed) {
 			t.Error("a minute after a file has changed whoever was refused still waits")
 		}
 		said(t, logs)

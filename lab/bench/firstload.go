@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/storestream/storestream/internal/standins/servers"
 	"github.com/storestream/storestream/internal/standins/storefake"
 	"github.com/storestream/storestream/internal/terminal"
-	"github.com/storestream/storestream/internal/wait"
 )
 
 // load is one first load of one resource.
@@ -74,7 +74,7 @@ func awaitLoadBy(ctx context.Context, st *stream, b *broker, resource string) (l
 		}
 	}()
 	l, err := awaitLoad(ctx, b, resource)
-	if err != nil && wait.Over(st.Exited()) {
+	if err != nil && servers.Closed(st.Exited()) {
 		return l, st.Ended()
 	}
 	return l, err

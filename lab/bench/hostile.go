@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/storestream/storestream/internal/standins/servers"
 	"github.com/storestream/storestream/internal/standins/storefake"
 	"github.com/storestream/storestream/internal/wait"
 )
@@ -76,7 +77,7 @@ func endlessBodies(ctx context.Context, r *round) (err error) {
 		if err := wait.For(ctx, lasts); err != nil {
 			return err
 		}
-		if wait.Over(st.Exited()) {
+		if servers.Closed(st.Exited()) {
 			return st.Ended()
 		}
 		r.add(figure{what: "endless bodies over five resources: peak memory of run", target: "256 MiB",

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/storestream/storestream/internal/standins/servers"
 	"github.com/storestream/storestream/internal/wait"
 )
 
@@ -70,7 +71,7 @@ func (st *stream) metric(ctx context.Context, name string) (float64, error) {
 // awaitReady waits until every resource has completed a pass.
 func (st *stream) awaitReady(ctx context.Context, patience time.Duration) error {
 	err := until(ctx, patience, "readiness of storestream", func() bool {
-		if wait.Over(st.Exited()) {
+		if servers.Closed(st.Exited()) {
 			return true
 		}
 		response, err := st.get(ctx, "/readyz")
@@ -80,7 +81,7 @@ func (st *stream) awaitReady(ctx context.Context, patience time.Duration) error 
 		_ = response.Body.Close()
 		return response.StatusCode == http.StatusOK
 	})
-	if wait.Over(st.Exited()) {
+	if servers.Closed(st.Exited()) {
 		return errors.Join(err, st.Ended())
 	}
 	return err

@@ -45,24 +45,11 @@ const (
 func (i *instance) name() string { return fmt.Sprintf("instance-%d", i.n+1) }
 func (i *instance) log() string  { return filepath.Join(i.dir, i.name()+".log") }
 
-// runs reports whether the process was started and has not exited. The caller holds mu.
-func (i *instance) runs() bool {
-	if i.life == nil {
-		return false
-	}
-	select {
-	case <-i.program.Exited():
-		return false
-	default:
-		return true
-	}
-}
-
 // start starts the process unless it runs.
 func (i *instance) start() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.runs() {
+	if i.life != nil && !servers.Closed(i.program.Exited()) {
 		return nil
 	}
 	p, err := servers.StartProgram(servers.ProgramConfig{
@@ -113,7 +100,7 @@ func (i *instance) ended(l *life) {
 func (i *instance) expecting(what string) *servers.Program {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.runs() {
+	if i.life != nil && !servers.Closed(i.program.Exited()) {
 		i.expect = what
 		return i.program
 	}

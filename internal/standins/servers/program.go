@@ -65,3 +65,13 @@ func (p *Program) CPU() time.Duration {
 	state := p.process.cmd.ProcessState
 	return state.UserTime() + state.SystemTime()
 }
+
+// Closed reports, without waiting, whether c is closed.
+func Closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
