@@ -641,7 +641,7 @@ func TestAFileThatIsNotAConfigurationSaysWhy(t *testing.T) {
 		{"store: &x {a: *x}", "cannot be read"},
 		{"store: {api_key: !!int geheim}", "cannot be read"},
 		{"postgrs: {dsn: x}", "nearest known one is postgres"},
-		{"log: {leve: }", "log.leve (c.yaml): unknown key; the nearest known one is log.level"},
+		{"log: {leve: }", "log.leve (c.yaml:1): unknown key; the nearest known one is log.level"},
 		{"kafka: {brokers: [{a: b}]}", "plain values"},
 	} {
 		_, err := Load(Input{File: file(t, "c.yaml", test.text)})
