@@ -16,8 +16,8 @@ const every = 10 * time.Second
 // Set has the values of one process. It logs which setting has changed, and which one is unusable and why. It
 // never logs the content of a file.
 type Set struct {
-	// Hidden learns every secret that a file holds. It may be nil.
-	Hidden *Hidden
+	// Hidden learns every secret that a file holds. It may be nil, and then hides none.
+	*Hidden
 
 	// Log is set before the values are used. It may be nil.
 	Log *zap.Logger
@@ -49,22 +49,6 @@ func (s *Set) renew() {
 		close(s.renewed)
 		s.renewed = nil
 	}
-}
-
-// Hide returns text with each secret in it masked, see Hidden. s may be nil.
-func (s *Set) Hide(text string) string {
-	if s == nil {
-		return text
-	}
-	return s.Hidden.Hide(text)
-}
-
-// HideJSON is Hide for JSON, see Hidden. s may be nil.
-func (s *Set) HideJSON(text string) string {
-	if s == nil {
-		return text
-	}
-	return s.Hidden.HideJSON(text)
 }
 
 func (s *Set) add(setting string, look func() (changed bool, err error)) {
