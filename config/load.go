@@ -87,8 +87,11 @@ func loadFlags(set []string, l *loader) {
 		l.set(setting{Key: key, Text: value, From: fromFlag})
 	}
 	for key := range l.leaves {
-		secret := l.of(key).From == fromFlag && strings.Contains(l.shown(key), rotation.Mask)
-		l.require(key, !secret, "every user of this machine can read command lines: expected it in the "+
-			"environment ("+envName(key)+"), or in a file (file:/path, or in a DSN password=file:/path)")
+		shown := l.shown(key)
+		unclear := key == keyDSN && shown == rotation.Mask // a mistake of its own
+		secret := strings.Contains(shown, rotation.Mask) && !unclear
+		l.require(key, !secret || l.of(key).From != fromFlag, "every user of this machine can read command "+
+			"lines: expected it in the environment ("+envName(key)+"), or in a file (file:/path, or in a DSN "+
+			"password=file:/path)")
 	}
 }
