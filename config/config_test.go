@@ -473,7 +473,7 @@ func TestACredentialGoesToAServerThatIsNotVerifiedOnlyWhereThatIsAnException(t *
 		{[]string{"kafka.sasl.mechanism=PLAIN", "registry.token=t"}, []string{"postgres db", "kafka b",
 			"registry schemas", "store shop.example"}},
 		{append(oauth, "registry.username=u", "registry.password=p"), []string{"postgres db", "kafka b",
-			"kafka tokens", "registry schemas", "store shop.example"}},
+			"registry schemas", "store shop.example", "kafka tokens"}},
 		{[]string{"kafka.sasl.mechanism=SCRAM-SHA-512", "store.base_url=https://127.0.0.1/v1"},
 			[]string{"postgres db"}}, // the registry without a login
 	} {
@@ -641,7 +641,7 @@ func TestAFileThatIsNotAConfigurationSaysWhy(t *testing.T) {
 		{"store: &x {a: *x}", "cannot be read"},
 		{"store: {api_key: !!int geheim}", "cannot be read"},
 		{"postgrs: {dsn: x}", "nearest known one is postgres"},
-		{"log: {leve: }", "log.leve (c.yaml): unknown key; the nearest known one is log.level"},
+		{"log: {leve: }", "log.leve (c.yaml:1): unknown key; the nearest known one is log.level"},
 		{"kafka: {brokers: [{a: b}]}", "plain values"},
 	} {
 		_, err := Load(Input{File: file(t, "c.yaml", test.text)})

@@ -17,7 +17,7 @@ func TestKeysOfTLSWithAnAddressThatHasNoneAreMistakes(t *testing.T) {
 			key = section + ".tls." + key
 			found := mistakesOf(t, Input{Set: []string{address + "=http://127.0.0.1:8/v1", key + "=" + value}})
 			if len(found) != 1 || found[0].Key != section+".tls" ||
-				!strings.Contains(found[0].Rule, "https URL in "+address) {
+				!strings.Contains(found[0].Rule, "https in its URL") {
 				t.Errorf("%s gives %v", key, found)
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,28 +13,6 @@ import (
 
 	"github.com/storestream/storestream/internal/rotation"
 )
-
-// node is a value of a YAML file: a text as it was written, a list or a section. The zero node is null.
-type node struct {
-	line     int
-	text     string
-	list     []node
-	section  map[string]node
-	composed bool // it is a list or a section
-}
-
-// UnmarshalYAML implements yaml.Unmarshaler. Aliases and merges are resolved by the library.
-func (n *node) UnmarshalYAML(y *yaml.Node) error {
-	n.line, n.text, n.composed = y.Line, y.Value, y.Kind != yaml.ScalarNode
-	switch y.Kind {
-	case yaml.SequenceNode:
-		return y.Decode(&n.list)
-	case yaml.MappingNode:
-		n.section = map[string]node{}
-		return y.Decode(&n.section)
-	}
-	return nil
-}
 
 // loadFile lays a YAML file over l. A key without a value (null) is not set.
 func loadFile(path string, l *loader) {
@@ -47,63 +24,74 @@ func loadFile(path string, l *loader) {
 		l.found = append(l.found, Mistake{Key: path, Rule: "the configuration file cannot be read: " + err.Error()})
 		return
 	}
-	var root node
-	if err := readYAML(text, &root); err != nil {
+	document, err := readYAML(text)
+	if err != nil {
 		l.found = append(l.found, Mistake{Key: path, Rule: "not YAML: " + err.Error()})
 		return
 	}
-	root.lay(filepath.Base(path), "", l)
+	for _, root := range document.Content { // one, or none in an empty file
+		layNode(root, filepath.Base(path), "", l)
+	}
 }
 
 // readYAML reads the one document in text.
-func readYAML(text string, root *node) error {
+func readYAML(text string) (document yaml.Node, err error) {
 	decoder := yaml.NewDecoder(strings.NewReader(text))
-	var document yaml.Node
-	err := decoder.Decode(&document)
-	if errors.Is(err, io.EOF) {
-		return nil // an empty file sets nothing
+	if err = decoder.Decode(&document); errors.Is(err, io.EOF) {
+		return document, nil // an empty file sets nothing
 	}
 	if err == nil && !errors.Is(decoder.Decode(&yaml.Node{}), io.EOF) {
 		err = errors.New("expected one YAML document, found more")
 	}
 	if err == nil {
-		err = document.Decode(new(any)) // which finds an anchor that contains itself
-	}
-	if err == nil {
-		err = document.Decode(root)
+		err = document.Decode(new(any)) // which finds a key that stands twice, and an anchor that contains itself
 	}
 	if err != nil && strings.ContainsAny(err.Error(), "`'") { // the library quotes values, and names of anchors
 		err = errors.New("a value or an anchor cannot be read: put values that begin with * or ! in quotes")
 	}
-	return err
+	return document, err
 }
 
-// lay lays the settings in n, whose key is path, over l.
-func (n node) lay(file, path string, l *loader) {
-	from := strings.TrimSuffix(fmt.Sprintf("%s:%d", file, n.line), ":0") // null has no line
-	if n.line == 0 && (path == "" || slices.Contains(l.names, path)) {
-		return // it is not set
+// layNode lays the settings in n, whose key is path, over l.
+func layNode(n *yaml.Node, file, path string, l *loader) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
 	}
-	if _, isLeaf := l.leaves[path]; n.section != nil && !isLeaf {
-		for _, name := range slices.Sorted(maps.Keys(n.section)) {
-			n.section[name].lay(file, join(path, name), l)
+	s := setting{Key: path, Text: n.Value, From: fmt.Sprintf("%s:%d", file, n.Line),
+		List: n.Kind != yaml.ScalarNode}
+	_, isLeaf := l.leaves[path]
+	switch {
+	case n.Tag == "!!null" && (path == "" || slices.Contains(l.names, path)):
+		return // it is not set
+	case n.Kind == yaml.MappingNode && !isLeaf:
+		// What is merged by << comes first: the section's own keys win.
+		for _, merged := range []bool{true, false} {
+			for i := 0; i < len(n.Content); i += 2 {
+				switch name := n.Content[i]; {
+				case (name.Tag == "!!merge") != merged:
+				case merged:
+					layNode(n.Content[i+1], file, path, l)
+				default:
+					layNode(n.Content[i+1], file, join(path, name.Value), l)
+				}
+			}
 		}
 		return
 	}
 	var parts []string
-	nested := false
-	for _, child := range n.list {
-		parts, nested = append(parts, child.text), nested || child.composed
+	for i, child := range n.Content {
+		if child.Kind != yaml.ScalarNode {
+			l.found = append(l.found, Mistake{Key: path, From: s.From, Rule: "expected plain values in it"})
+			return
+		}
+		if n.Kind == yaml.MappingNode && i%2 == 1 {
+			parts[i/2] += "=" + child.Value
+		} else {
+			parts = append(parts, child.Value)
+		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(n.section)) {
-		parts, nested = append(parts, name+"="+n.section[name].text), nested || n.section[name].composed
+	if s.List {
+		s.Text = strings.Join(parts, ",")
 	}
-	if nested {
-		l.found = append(l.found, Mistake{Key: path, From: from, Rule: "expected plain values in it"})
-		return
-	}
-	if n.composed {
-		n.text = strings.Join(parts, ",")
-	}
-	l.set(setting{Key: path, Text: n.text, From: from, List: n.composed})
+	l.set(s)
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/storestream/storestream/internal/dsn"
 	"github.com/storestream/storestream/internal/rotation"
 )
 
@@ -88,13 +87,11 @@ func loadFlags(set []string, l *loader) {
 		l.set(setting{Key: key, Text: value, From: fromFlag})
 	}
 	for key := range l.leaves {
-		secret := strings.Contains(l.shown(key), rotation.Mask)
-		if key == keyDSN {
-			d, _ := dsn.Parse(l.of(key).Text) // one that cannot be understood is a mistake of its own
-			secret = d.HasSecret()
-		}
-		l.require(key, !secret || l.of(key).From != fromFlag, "every user of this machine can read command lines: "+
-			"expected it in the environment ("+envName(key)+"), or in a file (file:/path, or in a DSN "+
+		shown := l.shown(key)
+		unclear := key == keyDSN && shown == rotation.Mask // a mistake of its own
+		secret := strings.Contains(shown, rotation.Mask) && !unclear
+		l.require(key, !secret || l.of(key).From != fromFlag, "every user of this machine can read command "+
+			"lines: expected it in the environment ("+envName(key)+"), or in a file (file:/path, or in a DSN "+
 			"password=file:/path)")
 	}
 }

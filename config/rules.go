@@ -21,13 +21,12 @@ const (
 	keyDSN     = "postgres.dsn"
 	keyPrivacy = "privacy.key"
 
-	maxTopicPrefix = 200 // a topic's name has at most 249 characters
-	maxAhead       = 366 * 24 * time.Hour
+	maxAhead = 366 * 24 * time.Hour
 )
 
 var (
-	// topicName has the characters that Kafka allows in the name of a topic.
-	topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]*$`)
+	// topicPrefix has the characters that Kafka allows in the name of a topic, which has 249 at most.
+	topicPrefix = regexp.MustCompile(`^[a-zA-Z0-9._-]{0,200}$`)
 	// settingName has the form of the name of a topic's setting.
 	settingName = regexp.MustCompile(`^[a-z][a-z.]*$`)
 )
@@ -67,10 +66,9 @@ func checkKafka(k Kafka, l *loader) {
 		brokers = brokers && isHostPort(broker, 1)
 	}
 	l.require("kafka.brokers", brokers, "expected host:port, or a list of them")
-	prefix := k.TopicPrefix
-	l.require("kafka.topic_prefix", topicName.MatchString(prefix) && len(prefix) <= maxTopicPrefix &&
-		!strings.HasPrefix(prefix, "__"), "expected letters, digits, dots, dashes and underscores, 200 at most, "+
-		"and not two underscores first, as in the names of Kafka's own topics")
+	l.require("kafka.topic_prefix", topicPrefix.MatchString(k.TopicPrefix) &&
+		!strings.HasPrefix(k.TopicPrefix, "__"), "expected letters, digits, dots, dashes and underscores, 200 at "+
+		"most, and not two underscores first, as in the names of Kafka's own topics")
 	set := map[string]bool{}
 	for _, s := range k.TopicSettings {
 		const key = "kafka.topic_settings"
@@ -117,7 +115,6 @@ func checkSASL(s SASL, l *loader) {
 // openTLS opens the files of TLS. Without TLS there must be none: they would be believed and do nothing. The
 // endpoint of tokens often is another company's, so for it the system's authorities count as well.
 func openTLS(c *Config, l *loader) {
-	https := func(address string) bool { return strings.HasPrefix(address, "https:") }
 	open := func(client string, files tlsfile.Files, set *rotation.Set) {
 		opened, err := files.Open(set)
 		if wrong, ok := errors.AsType[*tlsfile.FileError](err); ok {
@@ -125,30 +122,25 @@ func openTLS(c *Config, l *loader) {
 		}
 		c.tls[client] = opened
 	}
-	tokens := https(c.Kafka.SASL.TokenURL)
-	for _, one := range []struct {
-		connection string
-		tls        TLS
-		used       bool
-		by         string
-	}{
-		{"store", c.Store.TLS, https(c.Store.BaseURL), "an https URL in store.base_url"},
-		{"registry", c.Registry.TLS, https(c.Registry.URL), "an https URL in registry.url"},
-		{"kafka", c.Kafka.TLS.TLS, c.Kafka.TLS.Enabled || tokens, "kafka.tls.enabled"},
-	} {
-		files := tlsfile.Files{Section: one.connection + ".tls", CAFile: one.tls.CAFile, CertFile: one.tls.CertFile,
-			KeyFile:            one.tls.KeyFile,
-			InsecureSkipVerify: slices.Contains(c.Security.AllowUnverified, one.connection)}
-		switch {
-		case one.used:
-			open(one.connection, files, l.files)
-		case one.tls != TLS{}:
-			l.found = append(l.found, Mistake{Key: files.Section,
-				Rule: "the connection has no TLS: expected nothing here, or " + one.by})
+	sections := map[string]TLS{"kafka": c.Kafka.TLS.TLS, "registry": c.Registry.TLS, "store": c.Store.TLS}
+	used := map[string]bool{}
+	for _, p := range c.peers() {
+		if !p.Encrypted {
+			continue
 		}
-		if one.connection == "kafka" && tokens {
-			files.AlsoSystem = true
-			open(TokenEndpoint, files, l.files)
+		used[p.Connection] = true
+		client, t := p.Connection, sections[p.Connection]
+		if p.Key == keyTokenURL {
+			client = TokenEndpoint
+		}
+		open(client, tlsfile.Files{Section: p.Connection + ".tls", CAFile: t.CAFile, CertFile: t.CertFile,
+			KeyFile: t.KeyFile, AlsoSystem: client == TokenEndpoint,
+			InsecureSkipVerify: slices.Contains(c.Security.AllowUnverified, p.Connection)}, l.files)
+	}
+	for connection, t := range sections {
+		if t != (TLS{}) && !used[connection] {
+			l.found = append(l.found, Mistake{Key: connection + ".tls", Rule: "the connection has no TLS: expected " +
+				"nothing here, or https in its URL, or for brokers kafka.tls.enabled"})
 		}
 	}
 	open("http", tlsfile.Files{Section: "http.tls", CertFile: c.HTTP.TLS.CertFile,
@@ -159,8 +151,11 @@ func checkResources(c *Config, l *loader) {
 	now := time.Now().UTC()
 	for _, d := range schemas.Declared() {
 		r, path := c.Resources[d.Name], "resources."+d.Name
-		l.require(path+".source", r.Source == REST || r.Source == Postgres && d.Table != "",
-			"expected rest, or for "+strings.Join(inDatabase(), " and ")+" postgres")
+		sources := []string{REST}
+		if d.Table != "" {
+			sources = append(sources, Postgres)
+		}
+		l.require(path+".source", slices.Contains(sources, r.Source), "expected "+strings.Join(sources, " or "))
 		l.require(path+".start", r.Start.Before(now.Add(maxAhead)), "nothing is published before: expected a day "+
 			"no later than a year from now, which is "+now.Format(time.DateOnly)+" by this machine's clock")
 	}
@@ -168,16 +163,6 @@ func checkResources(c *Config, l *loader) {
 		l.found = append(l.found, Mistake{Key: "resources",
 			Rule: "none is enabled: expected at least one with enabled: true"})
 	}
-}
-
-// inDatabase returns the resources that the database has.
-func inDatabase() (names []string) {
-	for _, d := range schemas.Declared() {
-		if d.Table != "" {
-			names = append(names, d.Name)
-		}
-	}
-	return names
 }
 
 // checkPrivacy checks the policies by the schemas. If those cannot be loaded, their user reports that.

@@ -11,7 +11,10 @@ import (
 	"github.com/storestream/storestream/internal/loopback"
 )
 
-const keyUnverified = "security.allow_unverified"
+const (
+	keyUnverified = "security.allow_unverified"
+	keyTokenURL   = "kafka.sasl.token_url"
+)
 
 // Security says what may be less safe than storestream wants it.
 type Security struct {
@@ -52,56 +55,53 @@ func (e Exposed) Remedy() string {
 	return "expected https, kafka.tls.enabled, or in a DSN sslmode=verify-full"
 }
 
+// peers returns the servers of c, exposed or not, but for the database. PLAIN and OAUTHBEARER show the broker
+// their secret. SCRAM proves that it knows the password, and does not send it.
+func (c *Config) peers() []Exposed {
+	web := func(connection, key, address string, credential bool) Exposed {
+		u, err := url.Parse(address)
+		if err != nil {
+			u = &url.URL{} // a mistake of its own
+		}
+		return Exposed{connection, key, []string{u.Hostname()}, credential, u.Scheme == "https"}
+	}
+	k, r := c.Kafka, c.Registry
+	brokers := Exposed{"kafka", "kafka.tls.enabled", nil,
+		k.SASL.Mechanism != "" && !strings.HasPrefix(k.SASL.Mechanism, "SCRAM-"), k.TLS.Enabled}
+	for _, broker := range k.Brokers {
+		if host, _, err := net.SplitHostPort(broker); err == nil {
+			brokers.Hosts = append(brokers.Hosts, host)
+		}
+	}
+	peers := []Exposed{brokers,
+		web("registry", "registry.url", r.URL, r.Username != "" || r.Password.IsSet() || r.Token.IsSet()),
+		web("store", "store.base_url", c.Store.BaseURL, true)}
+	if k.SASL.Mechanism == OAuthBearer {
+		peers = append(peers, web("kafka", keyTokenURL, k.SASL.TokenURL, true))
+	}
+	return peers
+}
+
 // Exposed returns the connections of c that are not encrypted, or whose server is not verified. In a
 // configuration that Load has returned, the user has named those with a credential as exceptions. Verifying
 // an identity takes the authority and the host's name, so sslmode=verify-ca does not verify it.
 func (c *Config) Exposed() []Exposed {
 	var all []Exposed
-	add := func(connection, key string, hosts []string, credential, encrypted bool) {
-		hosts = slices.DeleteFunc(hosts, loopback.Is)
-		if len(hosts) > 0 {
-			all = append(all, Exposed{connection, key, hosts, credential, encrypted})
-		}
-	}
-	unverified := c.Security.AllowUnverified
 	if d, err := dsn.Parse(c.Postgres.DSN.Get()); err == nil {
 		inClear, unverified := d.Exposed()
-		add("postgres", keyDSN, inClear, true, false)
-		add("postgres", keyDSN, unverified, true, true)
+		all = append(all, Exposed{"postgres", keyDSN, inClear, true, false},
+			Exposed{"postgres", keyDSN, unverified, true, true})
 	}
-	var brokers []string
-	for _, broker := range c.Kafka.Brokers {
-		if host, _, err := net.SplitHostPort(broker); err == nil {
-			brokers = append(brokers, host)
+	for _, p := range c.peers() {
+		if p.Encrypted {
+			p.Key = keyUnverified
+		}
+		if !p.Encrypted || slices.Contains(c.Security.AllowUnverified, p.Connection) {
+			p.Hosts = slices.DeleteFunc(p.Hosts, loopback.Is)
+			all = append(all, p)
 		}
 	}
-	// PLAIN and OAUTHBEARER show the broker their secret. SCRAM proves that it knows the password, and does not
-	// send it.
-	s := c.Kafka.SASL
-	shown := s.Mechanism != "" && !strings.HasPrefix(s.Mechanism, "SCRAM-")
-	switch {
-	case !c.Kafka.TLS.Enabled:
-		add("kafka", "kafka.tls.enabled", brokers, shown, false)
-	case slices.Contains(unverified, "kafka"):
-		add("kafka", keyUnverified, brokers, shown, true)
-	}
-	addURL := func(connection, key, address string, credential bool) {
-		u, err := url.Parse(address)
-		switch {
-		case err != nil:
-		case u.Scheme == "http":
-			add(connection, key, []string{u.Hostname()}, credential, false)
-		case slices.Contains(unverified, connection):
-			add(connection, keyUnverified, []string{u.Hostname()}, credential, true)
-		}
-	}
-	if s.Mechanism == OAuthBearer {
-		addURL("kafka", "kafka.sasl.token_url", s.TokenURL, true)
-	}
-	r := c.Registry
-	addURL("registry", "registry.url", r.URL, r.Username != "" || r.Password.IsSet() || r.Token.IsSet())
-	addURL("store", "store.base_url", c.Store.BaseURL, true)
-	return all
+	return slices.DeleteFunc(all, func(e Exposed) bool { return len(e.Hosts) == 0 })
 }
 
 // checkSecurity refuses connections that would show another machine a credential, unless the user has named

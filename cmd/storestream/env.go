@@ -36,7 +36,7 @@ type environment struct {
 	terminal       bool           // a person can answer a question
 	paint          terminal.Paint // for stdout
 
-	secrets atomic.Pointer[rotation.Set] // those of the configuration, once it is loaded
+	secrets atomic.Pointer[rotation.Hidden] // those of the configuration, once it is loaded
 
 	// The flags that every command takes.
 	configFile string
@@ -69,7 +69,7 @@ func (e *environment) config() (*config.Config, error) {
 	e.begun = true
 	cfg, err := config.Load(config.Input{File: e.configFile, Environ: e.environ, Set: e.set})
 	if err == nil {
-		e.secrets.Store(cfg.Rotation())
+		e.secrets.Store(cfg.Hidden())
 	}
 	return cfg, err
 }

@@ -144,7 +144,7 @@ func warnOfExceptions(cfg *config.Config, log *zap.Logger) {
 // rotate has secrets and certificates read again: at SIGHUP, and now and then. undo ends that, and waits for
 // it.
 func rotate(files *rotation.Set, log *zap.Logger) (undo func()) {
-	files.Log(log)
+	files.Log = log
 	ctx, cancel := context.WithCancel(context.Background())
 	signals, ended := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(signals, syscall.SIGHUP)

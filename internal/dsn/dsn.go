@@ -36,18 +36,15 @@ var ErrUnclear = errors.New("not a connection string: expected " +
 
 // ErrKeyword says that a keyword is not known. It may be a piece of a password, so it is not repeated.
 var ErrKeyword = errors.New("a keyword of it is not known, and not repeated here because it may be a " +
-	"part of a password: expected " + strings.Join(slices.Concat(shown, hidden), ", "))
+	"part of a password: expected " + strings.Join(keywords, ", "))
 
-// shown are the keywords whose values may be shown. hidden are the other known keywords. service is not
-// known, because it names a file with the host to which the password is sent.
-var (
-	shown = []string{"host", "port", "user", "dbname", "sslmode", "sslrootcert", "sslcert", "sslkey",
-		"passfile"}
-	hidden = []string{"password", "sslpassword", "sslcertmode", "sslsni", "sslnegotiation", "connect_timeout",
-		"application_name", "target_session_attrs", "channel_binding", "require_auth", "options", "search_path",
-		"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "timezone",
-		"client_encoding", "min_protocol_version", "max_protocol_version", "krbsrvname", "krbspn"}
-)
+// keywords are those that are known. service is not, because it names a file with the host to which the
+// password is sent.
+var keywords = []string{"host", "port", "user", "dbname", "sslmode", "sslrootcert", "sslcert", "sslkey",
+	"passfile", "password", "sslpassword", "sslcertmode", "sslsni", "sslnegotiation", "connect_timeout",
+	"application_name", "target_session_attrs", "channel_binding", "require_auth", "options", "search_path",
+	"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "timezone",
+	"client_encoding", "min_protocol_version", "max_protocol_version", "krbsrvname", "krbspn"}
 
 var (
 	urlScheme = regexp.MustCompile(`^postgres(?:ql)?://`)
@@ -78,7 +75,7 @@ func Parse(text string) (DSN, error) {
 		d["dbname"] = name
 	}
 	for key := range d {
-		if !slices.Contains(shown, key) && !slices.Contains(hidden, key) {
+		if !slices.Contains(keywords, key) {
 			return nil, ErrKeyword
 		}
 	}
@@ -137,7 +134,7 @@ func (d DSN) readKeywords(text string) bool {
 // Text is the connection string with its secrets, as keywords in the order of their declaration.
 func (d DSN) Text() string {
 	var pairs []string
-	for _, key := range slices.Concat(shown, hidden) {
+	for _, key := range keywords {
 		value := d[key]
 		if !plain.MatchString(value) {
 			value = "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
@@ -152,7 +149,7 @@ func (d DSN) Text() string {
 // String is the connection string without its secrets.
 func (d DSN) String() string {
 	masked := maps.Clone(d)
-	for _, key := range hidden {
+	for _, key := range []string{"password", "sslpassword"} {
 		if _, isFile := d.PasswordFile(); d[key] != "" && !(key == "password" && isFile) {
 			masked[key] = rotation.Mask
 		}
@@ -162,12 +159,6 @@ func (d DSN) String() string {
 
 // GoString hides the secrets from %#v.
 func (d DSN) GoString() string { return d.String() }
-
-// HasSecret reports whether the string itself holds a password. One that names a file of it does not.
-func (d DSN) HasSecret() bool {
-	_, isFile := d.PasswordFile()
-	return d["sslpassword"] != "" || d["password"] != "" && !isFile
-}
 
 // PasswordFile returns the path in password=file:/path.
 func (d DSN) PasswordFile() (path string, ok bool) {

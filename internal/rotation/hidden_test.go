@@ -36,7 +36,7 @@ func TestWhatIsNoSecretIsShownAsItIs(t *testing.T) {
 	if got := h.Hide(text); got != text {
 		t.Errorf("%s becomes %s", text, got)
 	}
-	if got := (*rotation.Set)(nil).Hide(text); got != text {
+	if got := (&rotation.Set{}).Hide(text); got != text {
 		t.Errorf("%s becomes %s", text, got)
 	}
 }

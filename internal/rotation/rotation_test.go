@@ -31,7 +31,7 @@ func follow(t *testing.T, path string) (rotation.Secret, *rotation.Set, *observe
 	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
 	set := &rotation.Set{}
-	set.Log(zap.New(core))
+	set.Log = zap.New(core)
 	value, err := rotation.New(set, "store.api_key", fiveOrMore, rotation.SecretFile(path))
 	if err != nil {
 		t.Fatal(err)

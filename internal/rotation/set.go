@@ -16,21 +16,16 @@ const every = 10 * time.Second
 // Set has the values of one process. It logs which setting has changed, and which one is unusable and why. It
 // never logs the content of a file.
 type Set struct {
-	// Hidden learns every secret that a file holds. It may be nil.
-	Hidden *Hidden
+	// Hidden learns every secret that a file holds. It may be nil, and then hides none.
+	*Hidden
+
+	// Log is set before the values are used. It may be nil.
+	Log *zap.Logger
 
 	mu       sync.Mutex
-	log      *zap.Logger // nil until Log
 	settings []string
 	looks    []func() (changed bool, err error) // of the settings
 	renewed  chan struct{}                      // nil unless somebody waits for it
-}
-
-// Log sets the log.
-func (s *Set) Log(log *zap.Logger) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.log = log
 }
 
 // Renewed returns a channel that is closed when the next value changes, or when the next signal has had all
@@ -56,48 +51,26 @@ func (s *Set) renew() {
 	}
 }
 
-// Hide returns text with each secret in it masked, see Hidden. s may be nil.
-func (s *Set) Hide(text string) string {
-	if s == nil {
-		return text
-	}
-	return s.Hidden.Hide(text)
-}
-
-// HideJSON is Hide for JSON, see Hidden. s may be nil.
-func (s *Set) HideJSON(text string) string {
-	if s == nil {
-		return text
-	}
-	return s.Hidden.HideJSON(text)
-}
-
 func (s *Set) add(setting string, look func() (changed bool, err error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settings, s.looks = append(s.settings, setting), append(s.looks, look)
 }
 
-func (s *Set) logger() *zap.Logger {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.log == nil {
-		return zap.NewNop()
-	}
-	return s.log
-}
-
 // tell logs a change of a setting. was is the error before, wrong the present one.
 func (s *Set) tell(setting string, changed bool, was, wrong error) {
+	if s.Log == nil {
+		return
+	}
 	switch {
 	case changed:
-		s.logger().Info("a file has changed: what it holds is used from now on", zap.String("setting", setting))
+		s.Log.Info("a file has changed: what it holds is used from now on", zap.String("setting", setting))
 		s.renew()
 	case wrong != nil && (was == nil || was.Error() != wrong.Error()):
-		s.logger().Warn("a file cannot be used: what it held before stays in use, but of http.token, which is "+
+		s.Log.Warn("a file cannot be used: what it held before stays in use, but of http.token, which is "+
 			"refused", zap.String("setting", setting), zap.Error(wrong))
 	case was != nil && wrong == nil:
-		s.logger().Info("a file can be used again, and holds what it did", zap.String("setting", setting))
+		s.Log.Info("a file can be used again, and holds what it did", zap.String("setting", setting))
 	}
 }
 
@@ -114,7 +87,7 @@ func (s *Set) Follow(ctx context.Context, signals <-chan os.Signal) {
 			s.readAll()
 		case <-signals:
 			changed, unusable := s.readAll()
-			s.logger().Info("SIGHUP: the files of secrets and certificates were read again",
+			s.Log.Info("SIGHUP: the files of secrets and certificates were read again",
 				zap.Int("changed", len(changed)), zap.Strings("settings", changed),
 				zap.Strings("unusable", unusable))
 			s.renew()

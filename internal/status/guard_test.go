@@ -524,7 +524,7 @@ func TestATokenWhoseFileCannotBeUsedLetsNobodyInAndTheLogSaysSo(t *testing.T) {
 			mount := servers.MountForTest(t, t.TempDir(), map[string]string{"token": first})
 			core, logs := observer.New(zap.InfoLevel)
 			files := &rotation.Set{}
-			files.Log(zap.New(core))
+			files.Log = zap.New(core)
 			token, err := rotation.Follow(files, "http.token", mount.Path("token"), func(text string) error {
 				if len(text) < 16 {
 					return errors.New("expected 16 characters or more")

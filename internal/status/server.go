@@ -58,7 +58,7 @@ type Config struct {
 // Server answers on one port: the page, /status.json, /events, /metrics, /healthz, /readyz.
 type Server struct {
 	board    *Board
-	secrets  *rotation.Set // may be nil
+	secrets  *rotation.Set
 	guard    *guard
 	listener net.Listener
 	http     *http.Server
@@ -88,7 +88,7 @@ func Listen(c Config, board *Board, metrics prometheus.Gatherer) (*Server, error
 	}
 	sampling, stop := context.WithCancel(context.Background())
 	s := &Server{
-		board: board, secrets: c.Rotation, guard: newGuard(c.Addr, c.Hosts, c.Token), listener: listener,
+		board: board, secrets: cmp.Or(c.Rotation, &rotation.Set{}), guard: newGuard(c.Addr, c.Hosts, c.Token), listener: listener,
 		closing: sampling.Done(), stop: stop, ended: make(chan struct{}),
 	}
 	s.http = &http.Server{

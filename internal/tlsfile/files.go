@@ -30,15 +30,6 @@ type FileError struct {
 
 func (e *FileError) Error() string { return e.Key + ": " + e.Err.Error() }
 
-// Config reads the files. A *FileError says which one is unusable.
-func (f Files) Config() (*tls.Config, error) {
-	c, err := f.Open(nil)
-	if err != nil {
-		return nil, err
-	}
-	return c.Config(), nil
-}
-
 // Open reads the files, and has them read again whenever a connection is made. rotated, if set, learns of
 // changes and of unusable files. A *FileError says which file is unusable now.
 func (f Files) Open(rotated *rotation.Set) (*Client, error) {

@@ -38,7 +38,7 @@ func TestAFileOfCertificatesThatIsCutOffIsRefused(t *testing.T) {
 			if err := os.WriteFile(path, []byte(read(first)+second[:cut.at]), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, err := files.Config()
+			_, err := files.Open(nil)
 			if whole := err == nil; whole != cut.whole {
 				t.Errorf("%s with %d of %d bytes of its second certificate: %v", name, cut.at, len(second), err)
 			}
@@ -56,8 +56,8 @@ func TestTheSystemsAuthoritiesMayCountBesideThoseOfAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	want.AddCert(a.Cert)
-	config, err := tlsfile.Files{CAFile: a.File, AlsoSystem: true}.Config()
-	if err != nil || !config.RootCAs.Equal(want) {
+	client, err := tlsfile.Files{CAFile: a.File, AlsoSystem: true}.Open(nil)
+	if err != nil || !client.Config().RootCAs.Equal(want) {
 		t.Errorf("%v, expected the system's authorities and one more", err)
 	}
 }

@@ -24,7 +24,7 @@ func followed(t *testing.T, path string) (*postgres.DB, *observer.ObservedLogs) 
 	t.Helper()
 	core, logs := observer.New(zap.InfoLevel)
 	set := &rotation.Set{}
-	set.Log(zap.New(core))
+	set.Log = zap.New(core)
 	secret, err := rotation.Follow(nil, "postgres.dsn", path, nil)
 	if err != nil {
 		t.Fatal(err)
