@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
@@ -255,11 +254,7 @@ func (s *Session) lookAt(ctx context.Context, log *writtenLog, hidden []string) 
 // the transaction hangs, unhide ends the session, and the takeover ends the transaction or says which
 // command does.
 func (s *Session) unhide(ctx context.Context, hidden []string) error {
-	var found []kadm.DescribedProducer
-	open, err := openIn(ctx, s.c, s.data.name, s.marks.name, s.letters.name)
-	if err == nil {
-		found, _, err = hanging(ctx, s.c, open)
-	}
+	found, _, err := hanging(ctx, s.c, s.data.name, s.marks.name, s.letters.name)
 	if len(found) > 0 {
 		return s.lose("checking what consumers see", fmt.Errorf("a transaction of producer id %d hangs and "+
 			"hides %s", found[0].ProducerID, strings.Join(hidden, ", ")))

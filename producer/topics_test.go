@@ -216,7 +216,7 @@ func TestATransactionTimeoutThatTheBrokersRefuseIsSaid(t *testing.T) {
 	if !errors.As(err, &refused) {
 		t.Fatalf("taking over: %v, expected a RefusedError", err)
 	}
-	wantText(t, err, "1h0m0s", "transaction.max.timeout.ms", "kafka.transaction_timeout")
+	wantText(t, err, "1h0m0s", "transaction.max.timeout.ms")
 }
 
 // Under another schema id the same row has another key, and compaction keeps both. What is no key of ours is
