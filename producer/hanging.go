@@ -70,10 +70,10 @@ func openIn(ctx context.Context, c *Cluster, topics ...string) (open []kadm.Desc
 // transactions yet.
 const looksAtHanging = 3
 
-// hanging returns the transactions in the topics that hang, and by producer id the transactional ids that have
-// them now, without a transaction. If the coordinator has a transaction, it is left to the program that began it
-// and to the brokers' timeout: resources share the topics of watermarks and dead letters, and another
-// resource's owner is always writing there.
+// hanging returns the transactions in the topics that hang, and by producer id the transactional ids that
+// have them now, without a transaction. If the coordinator has a transaction, it is left to the program that
+// began it and to the brokers' timeout: resources share the topics of watermarks and dead letters, and
+// another resource's owner is always writing there.
 //
 // The coordinator has a transaction for at least as long as the partition has it, which is from its first
 // record to its marker. So a transaction hangs if the partition has it both before and after the coordinator

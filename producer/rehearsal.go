@@ -70,8 +70,8 @@ func Rehearse(ctx context.Context, c *Cluster, r *schemas.Resource) (Rehearsal, 
 	return found, err
 }
 
-// look looks at one topic as EnsureTopics does, and at this user's rights. To describe the settings is a right
-// that we need: a topic whose settings cannot be read is not trusted.
+// look looks at one topic as EnsureTopics does, and at this user's rights. To describe the settings is a
+// right that we need: a topic whose settings cannot be read is not trusted.
 func (f *Rehearsal) look(ctx context.Context, c *Cluster, spec topicSpec, data bool) error {
 	found, err := c.describe(ctx, spec.name)
 	lacking, granted := "", found.AuthorizedOperations
@@ -92,7 +92,7 @@ func (f *Rehearsal) look(ctx context.Context, c *Cluster, spec topicSpec, data b
 		}
 	}
 	if lacking != "" {
-		return c.lacks(spec.name, lacking[1:], "--operation", "All", "--topic", spec.name)
+		return lacks(c, spec.name, lacking[1:], "--operation", "All", "--topic", spec.name)
 	}
 	settings, err := c.settings(ctx, spec.name)
 	if err != nil {
@@ -120,7 +120,7 @@ func (f *Rehearsal) look(ctx context.Context, c *Cluster, spec topicSpec, data b
 
 // lacks returns the refusal of a topic for a right that this user lacks, and that these arguments of
 // kafka-acls.sh grant.
-func (c *Cluster) lacks(topic, right string, grant ...string) *RefusedError {
+func lacks(c *Cluster, topic, right string, grant ...string) *RefusedError {
 	return &RefusedError{Topic: topic, Setting: "the right of this user to " + right, Found: "missing",
 		Expected: "granted",
 		Do:       c.Tool("kafka-acls.sh", append([]string{"--add", "--allow-principal", "User:NAME"}, grant...)...)}
@@ -137,7 +137,7 @@ func mayFence(ctx context.Context, c *Cluster, resource string) error {
 	})
 	switch {
 	case errors.As(err, new(*kadm.AuthError)), errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
-		return c.lacks(c.Topic(resource), "WRITE with the transactional id "+id, "--operation", "Write",
+		return lacks(c, c.Topic(resource), "WRITE with the transactional id "+id, "--operation", "Write",
 			"--operation", "Describe", "--transactional-id", id)
 	case noCoordinator(err):
 		return err

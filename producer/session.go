@@ -95,27 +95,23 @@ func (s *Session) Rebuild(ctx context.Context, fold func(watermark.Published) er
 	goOn(spans, from) // not before a log's start: its records may have been deleted, those at Ends too
 	beyond := 0
 	rows := newRowReader(s.c, s.target, topic.partitions)
-	for record, err := range s.c.fold(ctx, topic.name, spans) {
-		if err != nil {
-			return err
-		}
-		p, err := rows.read(ctx, record)
+	for p, err := range rows.decode(ctx, s.c.fold(ctx, topic.name, spans), nil) {
 		if err != nil {
 			return err
 		}
 		if p.Err != nil && !p.Unread { // its reader has logged it
-			s.log.Warn("a record that is not ours in the data topic", zap.String("topic", record.Topic),
-				zap.Int32("partition", record.Partition), zap.Int64("offset", record.Offset), zap.Error(p.Err))
+			s.log.Warn("a record that is not ours in the data topic", zap.String("topic", topic.name),
+				zap.Int32("partition", p.Partition), zap.Int64("offset", p.Offset), zap.Error(p.Err))
 			// To forget a row whose value is not ours is safe: it is published again when it is next read.
 			p.Tombstone = true
 		}
 		if p.Foreign || p.Stray {
 			continue // we did not publish it
 		}
-		if replay := s.mark.Replay; replay != nil && int(record.Partition) < len(replay.Ends) {
-			p.Old = record.Offset < replay.Ends[record.Partition]
+		if replay := s.mark.Replay; replay != nil && int(p.Partition) < len(replay.Ends) {
+			p.Old = p.Offset < replay.Ends[p.Partition]
 		}
-		if int(record.Partition) < len(s.mark.Ends) && record.Offset >= s.mark.Ends[record.Partition] {
+		if int(p.Partition) < len(s.mark.Ends) && p.Offset >= s.mark.Ends[p.Partition] {
 			p.Beyond = true
 			beyond++
 		}
@@ -193,9 +189,9 @@ func (s *Session) lookAgain(ctx context.Context) error {
 }
 
 // changed looks for settings by which a topic would lose data from now on, a log that lost its end or is
-// another one, partitions that were added, a transaction that hides committed records, and a registry in which
-// the schema ids are others. It then ends the session before the next write. The takeover that follows names
-// the problem, or goes on with the topic as it is.
+// another one, partitions that were added, a transaction that hides committed records, and a registry in
+// which the schema ids are others. It then ends the session before the next write. The takeover that follows
+// names the problem, or goes on with the topic as it is.
 func (s *Session) changed(ctx context.Context) error {
 	err := EnsureTopics(ctx, s.c, s.target.resource.Name)
 	if Refused(err) {
