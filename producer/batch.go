@@ -47,34 +47,30 @@ func (s *Session) fill(tx watermark.Transaction, mark *watermark.Watermark) *bat
 		letters: slices.Clone(s.letters.ends)}
 	keys := make([]byte, 0, rows*watermark.MaxKeySize) // each key is a part of it
 	byKey, partitions := kgo.StickyKeyPartitioner(nil).ForTopic(""), s.data.partitions
+	add := func(id int64, value []byte, at schemas.Instant) *kgo.Record {
+		from := len(keys)
+		keys = schemas.AppendKey(keys, id)
+		schemas.SetSchemaID(keys[from:], t.keyID)
+		b.records = append(b.records, kgo.Record{Topic: t.topic, Key: keys[from:len(keys):len(keys)], Value: value,
+			Timestamp: recordTime(at)})
+		record := &b.records[len(b.records)-1]
+		record.Partition = int32(byKey.Partition(record, partitions))
+		return record
+	}
 	for i := range tx.Rows {
-		row, at := &tx.Rows[i], len(keys)
-		keys = schemas.AppendKey(keys, row.ID)
-		schemas.SetSchemaID(keys[at:], t.keyID)
+		row := &tx.Rows[i]
 		schemas.SetSchemaID(row.Value, t.valueID)
 		stamped := row.UpdatedAt
 		if stamped > mark.Written {
 			stamped, mark.DedupFrom = mark.Written, min(mark.DedupFrom, mark.Written)
 		}
-		record := kgo.Record{Topic: t.topic, Key: keys[at:len(keys):len(keys)], Value: row.Value,
-			Timestamp: recordTime(stamped)}
-		record.Partition = int32(byKey.Partition(&record, partitions))
-		b.records = append(b.records, record)
-	}
-	tombstone := func(id int64) *kgo.Record {
-		at := len(keys)
-		keys = schemas.AppendKey(keys, id)
-		schemas.SetSchemaID(keys[at:], t.keyID)
-		b.records = append(b.records, kgo.Record{Topic: t.topic, Key: keys[at:len(keys):len(keys)],
-			Timestamp: recordTime(mark.Written)})
-		return &b.records[len(b.records)-1]
+		add(row.ID, row.Value, stamped)
 	}
 	for _, id := range tx.Deletes {
-		record := tombstone(id)
-		record.Partition = int32(byKey.Partition(record, partitions))
+		add(id, nil, mark.Written)
 	}
 	for _, stray := range tx.Strays {
-		tombstone(stray.ID).Partition = stray.Partition
+		add(stray.ID, nil, mark.Written).Partition = stray.Partition
 	}
 	for _, letter := range tx.DeadLetters {
 		record := deadLetterRecord(s.letters.name, t.limits[s.letters.name], t.resource.Name, letter)

@@ -36,10 +36,25 @@ type Cluster struct {
 func Open(cfg Config) (c *Cluster, err error) {
 	cfg = cfg.withDefaults()
 	c = &Cluster{cfg: cfg, log: cfg.Log.Named("kafka"), dial: dialing(cfg.TLS, cfg.SASL)}
-	if c.options, err = clientOptions(cfg, c.log); err != nil {
+	c.options = []kgo.Opt{
+		kgo.SeedBrokers(cfg.Brokers...),
+		kgo.Dialer(c.dial),
+		kgo.ClientID("storestream"),
+		// Info of the client is a line for each transaction.
+		kgo.WithLogger(kzap.New(c.log.Named("client"), kzap.Level(kgo.LogLevelWarn))),
+		// With the default of 5 s, three answers of "I am not the leader" cost 15 s.
+		kgo.MetadataMinAge(250 * time.Millisecond),
+		kgo.MaxDecompressBatchBytes(mostUnpacked),
+		kgo.DisableClientMetrics(),
+	}
+	if cfg.Metrics != nil {
+		c.options = append(c.options, kgo.WithHooks(telemetry{cfg.Metrics}))
+	}
+	login, err := cfg.SASL.options()
+	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
-	c.options = append(c.options, kgo.Dialer(c.dial))
+	c.options = append(c.options, login...)
 	if c.cl, err = c.client(kgo.RecordDeliveryTimeout(30*time.Second),
 		kgo.RecordPartitioner(kgo.ManualPartitioner())); err != nil {
 		return nil, err
@@ -48,25 +63,6 @@ func Open(cfg Config) (c *Cluster, err error) {
 	c.decompressor = c.cl.OptValue(kgo.WithDecompressor).(kgo.Decompressor)
 	c.requests = newRequests(c)
 	return c, nil
-}
-
-// clientOptions are those that every client has.
-func clientOptions(cfg Config, log *zap.Logger) ([]kgo.Opt, error) {
-	options := []kgo.Opt{
-		kgo.SeedBrokers(cfg.Brokers...),
-		kgo.ClientID("storestream"),
-		// Info of the client is a line for each transaction.
-		kgo.WithLogger(kzap.New(log.Named("client"), kzap.Level(kgo.LogLevelWarn))),
-		// With the default of 5 s, three answers of "I am not the leader" cost 15 s.
-		kgo.MetadataMinAge(250 * time.Millisecond),
-		kgo.MaxDecompressBatchBytes(mostUnpacked),
-		kgo.DisableClientMetrics(),
-	}
-	if cfg.Metrics != nil {
-		options = append(options, kgo.WithHooks(telemetry{cfg.Metrics}))
-	}
-	login, err := cfg.SASL.options()
-	return slices.Concat(options, login), err
 }
 
 // client makes a client with the options of every client, and opts.

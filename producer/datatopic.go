@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -82,6 +83,27 @@ func newRowReader(c *Cluster, t target, partitions int) *rowReader {
 		byID: make(map[int]*schemas.ValueReader)}
 }
 
+// decode yields the records, decoded. It leaves out rows that are not wanted; nil: all are.
+func (r *rowReader) decode(ctx context.Context, records iter.Seq2[*kgo.Record, error],
+	wanted func(int64) bool) iter.Seq2[watermark.Published, error] {
+	return func(yield func(watermark.Published, error) bool) {
+		for record, err := range records {
+			if err == nil && wanted != nil {
+				if _, id, err := schemas.ReadKey(record.Key); err == nil && !wanted(id) {
+					continue
+				}
+			}
+			var p watermark.Published
+			if err == nil {
+				p, err = r.read(ctx, record)
+			}
+			if !yield(p, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // read decodes a record as far as it is ours. Its Err is errNotOurs for its key (p.Foreign), its partition
 // (p.Stray) or its value. The error is a *RefusedError for its key, or that of the registry, which may pass.
 func (r *rowReader) read(ctx context.Context, record *kgo.Record) (p watermark.Published, err error) {
@@ -157,14 +179,7 @@ func ReadTopic(ctx context.Context, c *Cluster, r *schemas.Resource, from []int6
 		return nil, fmt.Errorf("topic %s was created anew or lost records while it was read: %s", topic, lost)
 	}
 	rows := newRowReader(c, target{resource: r}, len(spans))
-	for record, err := range c.fold(ctx, topic, spans) {
-		if err != nil {
-			return nil, err
-		}
-		if _, id, err := schemas.ReadKey(record.Key); err == nil && wanted != nil && !wanted(id) {
-			continue
-		}
-		p, err := rows.read(ctx, record)
+	for p, err := range rows.decode(ctx, c.fold(ctx, topic, spans), wanted) {
 		if err != nil {
 			return nil, err
 		}

@@ -23,17 +23,13 @@ const (
 	headerHash     = "row_hash"
 )
 
-// ReadDeadLetters returns the dead letters of a resource: key to watermark.DeadLetterHash of the row. It reads
-// the whole topic, which is small, and waits for open transactions. If there are more letters than an owner
-// keeps, the error is a *RefusedError.
+// ReadDeadLetters returns the dead letters of a resource: key to watermark.DeadLetterHash of the row. It
+// reads the whole topic, which is small, and waits for open transactions. If there are more letters than an
+// owner keeps, the error is a *RefusedError.
 func ReadDeadLetters(ctx context.Context, c *Cluster, resource string) (map[string]uint64, error) {
 	const most = watermark.MaxDeadLetters
-	spans, err := c.state(ctx, c.DeadLetters(), c.admin.ListEndOffsets)
-	if err != nil {
-		return nil, err
-	}
 	hashes, over := make(map[string]uint64), 0
-	for record, err := range c.fold(ctx, c.DeadLetters(), spans) {
+	for record, err := range foldState(ctx, c, c.DeadLetters(), c.admin.ListEndOffsets) {
 		if err != nil {
 			return nil, err
 		}
@@ -52,14 +48,10 @@ func ReadDeadLetters(ctx context.Context, c *Cluster, resource string) (map[stri
 }
 
 // ReadDeadLetter returns the dead letter of row id of a resource, or nil. It waits for open transactions.
-func ReadDeadLetter(ctx context.Context, c *Cluster, resource string, id int64) (*watermark.DeadLetter, error) {
-	spans, err := c.state(ctx, c.DeadLetters(), c.admin.ListEndOffsets)
-	if err != nil {
-		return nil, err
-	}
-	var newest *watermark.DeadLetter
+func ReadDeadLetter(ctx context.Context, c *Cluster, resource string, id int64) (
+	newest *watermark.DeadLetter, err error) {
 	wanted := watermark.DeadLetterKey(resource, schemas.Reject{ID: id, HasID: true})
-	for record, err := range c.fold(ctx, c.DeadLetters(), spans) {
+	for record, err := range foldState(ctx, c, c.DeadLetters(), c.admin.ListEndOffsets) {
 		if err != nil {
 			return nil, err
 		}

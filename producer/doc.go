@@ -14,7 +14,8 @@
 // They stand on four things: the topics that there must be (topics.go), the brokers' answers about a topic
 // (metadata.go), the two ways to read one, and the signs that a log is another one than before (logend.go).
 // To fold a topic (fold.go) is to read it from given offsets to ends that were noted before. To follow one
-// (follower.go) is to fold the records since the last look.
+// (follower.go) is to fold the records since the last look. Watermarks, dead letters and requests are in one
+// partition of their topics (state.go).
 //
 // # One transaction
 //

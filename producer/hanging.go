@@ -9,6 +9,10 @@ import (
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/internal/wait"
@@ -66,24 +70,25 @@ func openIn(ctx context.Context, c *Cluster, topics ...string) (open []kadm.Desc
 // transactions yet.
 const looksAtHanging = 3
 
-// hanging returns the open transactions that hang, and by producer id the transactional ids that have them
-// now, without a transaction. If the coordinator has a transaction, it is left to the program that began it
-// and to the brokers' timeout: resources share the topics of watermarks and dead letters, and another
-// resource's owner is always writing there.
+// hanging returns the transactions in the topics that hang, and by producer id the transactional ids that
+// have them now, without a transaction. If the coordinator has a transaction, it is left to the program that
+// began it and to the brokers' timeout: resources share the topics of watermarks and dead letters, and
+// another resource's owner is always writing there.
 //
 // The coordinator has a transaction for at least as long as the partition has it, which is from its first
 // record to its marker. So a transaction hangs if the partition has it both before and after the coordinator
 // is asked, and the coordinator does not have it.
-func hanging(ctx context.Context, c *Cluster, open []kadm.DescribedProducer) (
-	_ []kadm.DescribedProducer, owners map[int64]string, err error) {
-	for look := 0; look < looksAtHanging && len(open) > 0; look++ {
+func hanging(ctx context.Context, c *Cluster, topics ...string) (
+	found []kadm.DescribedProducer, owners map[int64]string, err error) {
+	if found, err = openIn(ctx, c, topics...); err != nil {
+		return nil, nil, err
+	}
+	for look := 0; look < looksAtHanging && len(found) > 0; look++ {
 		var ids []int64
-		var topics []string
-		for _, o := range open {
-			ids, topics = append(ids, o.ProducerID), append(topics, o.Topic)
+		for _, o := range found {
+			ids = append(ids, o.ProducerID)
 		}
 		slices.Sort(ids)
-		slices.Sort(topics)
 		listed, err := c.admin.ListTransactions(ctx, slices.Compact(ids), nil)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%w: %w", errCannotAsk, err)
@@ -92,54 +97,46 @@ func hanging(ctx context.Context, c *Cluster, open []kadm.DescribedProducer) (
 		live := make(map[int64]bool)
 		for _, t := range listed {
 			owners[t.ProducerID] = t.TxnID
-			if t.State != "Empty" && t.State != "CompleteCommit" && t.State != "CompleteAbort" {
-				live[t.ProducerID] = true
-			}
+			live[t.ProducerID] = t.State != "Empty" && t.State != "CompleteCommit" && t.State != "CompleteAbort"
 		}
 		if err := wait.For(ctx, shortLogPause); err != nil {
 			return nil, nil, err
 		}
-		again, err := openIn(ctx, c, slices.Compact(topics)...)
+		again, err := openIn(ctx, c, topics...)
 		if err != nil {
 			return nil, nil, err
 		}
-		open = slices.DeleteFunc(open, func(o kadm.DescribedProducer) bool {
+		found = slices.DeleteFunc(found, func(o kadm.DescribedProducer) bool {
 			return live[o.ProducerID] || !slices.ContainsFunc(again, func(a kadm.DescribedProducer) bool {
 				return a.Topic == o.Topic && a.Partition == o.Partition && a.ProducerID == o.ProducerID &&
 					a.CurrentTxnStartOffset == o.CurrentTxnStartOffset
 			})
 		})
 	}
-	return open, owners, nil
+	return found, owners, nil
 }
 
-// endedHanging is the log line for a hanging transaction that was ended.
-const endedHanging = "ended a transaction that the broker left open in the log although its coordinator " +
-	"has forgotten it"
-
-// endHanging ends the hanging transactions among the open ones, if they belong to one of our transactional
-// ids. It fences that id's owner: a live owner may begin a transaction in this partition at any moment, and a
-// marker would end that one too. For every other one the error has a *RefusedError with the command that ends
-// it, which takes a right that storestream is not given.
-func endHanging(ctx context.Context, c *Cluster, log *zap.Logger, open []kadm.DescribedProducer) error {
-	found, owners, err := hanging(ctx, c, open)
-	if errors.Is(err, errCannotAsk) {
-		log.Info("cannot tell whether transactions hang, and waits for those that are open", zap.Error(err))
-		return nil
-	}
+// endHanging ends the hanging transactions in the topics, if they belong to one of our transactional ids, and
+// reports whether it ended one. It fences that id's owner: a live owner may begin a transaction in this
+// partition at any moment, and a marker would end that one too. For every other one the error has a
+// *RefusedError with the command that ends it, which takes a right that storestream is not given.
+func endHanging(ctx context.Context, c *Cluster, log *zap.Logger, topics ...string) (ended bool, err error) {
+	found, owners, err := hanging(ctx, c, topics...)
 	if err != nil {
-		return err
+		return false, err
 	}
 	var refused []error
 	for _, h := range found {
 		id, err := owners[h.ProducerID], errors.New("no coordinator shows its producer id to this user")
 		if strings.HasPrefix(id, c.transactionalID("")) {
-			err = abortIn(ctx, c, id, kadm.TopicsSet{h.Topic: {h.Partition: {}}})
+			err = abortIn(ctx, c, id, h.Topic, h.Partition)
 		} else if id != "" {
 			err = errors.New("another program's transactional id has it: " + id)
 		}
 		if err == nil {
-			log.Warn(endedHanging, zap.String("topic", h.Topic), zap.Int32("partition", h.Partition),
+			ended = true
+			log.Warn("ended a transaction that the broker left open in the log although its coordinator has "+
+				"forgotten it", zap.String("topic", h.Topic), zap.Int32("partition", h.Partition),
 				zap.Int64("producer_id", h.ProducerID))
 			continue
 		}
@@ -153,5 +150,47 @@ func endHanging(ctx context.Context, c *Cluster, log *zap.Logger, open []kadm.De
 				c.Tool("kafka-transactions.sh", "abort", "--topic", h.Topic, "--partition",
 					strconv.Itoa(int(h.Partition)), "--start-offset", strconv.FormatInt(h.CurrentTxnStartOffset, 10))})
 	}
-	return errors.Join(refused...)
+	return ended, errors.Join(refused...)
+}
+
+// abortIn begins a transaction of a transactional id, adds a partition, writes nothing and aborts it. The
+// marker ends every open transaction of its producer id in that partition. (Otherwise the next commit of this
+// session would end that transaction, and publish records that no predecessor has committed.)
+//
+// The requests have the versions from before brokers added partitions by themselves: with newer ones a
+// transaction without a record would have no partitions.
+func abortIn(ctx context.Context, c *Cluster, id, topic string, partition int32) error {
+	cl, err := c.client(kgo.TransactionalID(id), kgo.TransactionTimeout(c.cfg.TransactionTimeout),
+		kgo.MaxVersions(kversion.V3_5_0()))
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	producerID, epoch, err := cl.ProducerID(ctx)
+	if err != nil {
+		return err
+	}
+	add := kmsg.NewPtrAddPartitionsToTxnRequest()
+	add.TransactionalID, add.ProducerID, add.ProducerEpoch = id, producerID, epoch
+	t := kmsg.NewAddPartitionsToTxnRequestTopic()
+	t.Topic, t.Partitions = topic, []int32{partition}
+	add.Topics = append(add.Topics, t)
+	added, err := add.RequestWith(ctx, cl)
+	if err != nil {
+		return err
+	}
+	for _, answered := range added.Topics {
+		for _, p := range answered.Partitions {
+			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+				return fmt.Errorf("adding the partition to a transaction of %s: %w", id, err)
+			}
+		}
+	}
+	end := kmsg.NewPtrEndTxnRequest()
+	end.TransactionalID, end.ProducerID, end.ProducerEpoch = id, producerID, epoch
+	ended, err := end.RequestWith(ctx, cl)
+	if err != nil {
+		return err
+	}
+	return kerr.ErrorForCode(ended.ErrorCode)
 }

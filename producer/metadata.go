@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -82,14 +83,8 @@ func retry(ctx context.Context, longest time.Duration, do func() error) error {
 // settings are the topic's settings in force.
 func (c *Cluster) settings(ctx context.Context, topic string) (map[string]string, error) {
 	answer, err := c.admin.DescribeTopicConfigs(ctx, topic)
-	var found kadm.ResourceConfig
-	if err == nil {
-		found, err = answer.On(topic, nil)
-	}
-	if err == nil {
-		err = found.Err
-	}
-	if err != nil {
+	found, missing := answer.On(topic, nil)
+	if err := cmp.Or(err, missing, found.Err); err != nil {
 		return nil, fmt.Errorf("reading the settings of topic %s: %w", topic, err)
 	}
 	settings := make(map[string]string)
@@ -114,10 +109,7 @@ func (c *Cluster) firstSince(t schemas.Instant) lister {
 // offsets lists one offset for each partition of topic, by partition.
 func (c *Cluster) offsets(ctx context.Context, topic string, list lister) ([]int64, error) {
 	listed, err := list(ctx, topic)
-	if err == nil {
-		err = listed.Error()
-	}
-	if err == nil && len(listed[topic]) == 0 {
+	if err = cmp.Or(err, listed.Error()); err == nil && len(listed[topic]) == 0 {
 		err = kerr.UnknownTopicOrPartition
 	}
 	if err != nil {
@@ -156,8 +148,8 @@ func (c *Cluster) endsAgain(ctx context.Context, topic string, end lister,
 }
 
 // spans are the offsets of every partition of topic between two that are listed now. Before the last stable
-// offset (ListCommittedOffsets) every transaction has ended, so fold does not wait. Records between it and the
-// high watermark (ListEndOffsets) may be about to be committed: fold waits for them.
+// offset (ListCommittedOffsets) every transaction has ended, so fold does not wait. Records between it and
+// the high watermark (ListEndOffsets) may be about to be committed: fold waits for them.
 func (c *Cluster) spans(ctx context.Context, topic string, from, to lister) ([]span, error) {
 	ends, err := c.offsets(ctx, topic, to)
 	if err != nil {

@@ -1,13 +1,13 @@
 package producer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -70,20 +70,29 @@ func Rehearse(ctx context.Context, c *Cluster, r *schemas.Resource) (Rehearsal, 
 	return found, err
 }
 
-// look looks at one topic as EnsureTopics does.
+// look looks at one topic as EnsureTopics does, and at this user's rights. To describe the settings is a
+// right that we need: a topic whose settings cannot be read is not trusted.
 func (f *Rehearsal) look(ctx context.Context, c *Cluster, spec topicSpec, data bool) error {
 	found, err := c.describe(ctx, spec.name)
+	lacking, granted := "", found.AuthorizedOperations
 	switch {
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
 		f.Missing = append(f.Missing, spec.name)
 		return spec.create(ctx, c.admin.ValidateCreateTopics)
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
-		return spec.lacks("DESCRIBE")
+		lacking = " DESCRIBE"
 	case err != nil:
 		return err
+	case granted != math.MinInt32: // else it is an old broker, which does not say
+		for _, right := range []kmsg.ACLOperation{kmsg.ACLOperationRead, kmsg.ACLOperationWrite,
+			kmsg.ACLOperationDescribeConfigs} {
+			if granted&(1<<right) == 0 {
+				lacking += " " + right.String()
+			}
+		}
 	}
-	if lacking := lackingRights(found.AuthorizedOperations); len(lacking) > 0 {
-		return spec.lacks(lacking...)
+	if lacking != "" {
+		return lacks(c, spec.name, lacking[1:], "--operation", "All", "--topic", spec.name)
 	}
 	settings, err := c.settings(ctx, spec.name)
 	if err != nil {
@@ -109,33 +118,12 @@ func (f *Rehearsal) look(ctx context.Context, c *Cluster, spec topicSpec, data b
 	return err
 }
 
-// lacks returns the refusal for a topic on which this user lacks rights.
-func (s topicSpec) lacks(rights ...string) *RefusedError {
-	return &RefusedError{Topic: s.name, Setting: "the right of this user to " + strings.Join(rights, ", "),
-		Found: "missing", Expected: "granted",
-		Do: s.c.Tool("kafka-acls.sh", "--add", "--allow-principal", "User:NAME", "--operation", "All", "--topic",
-			s.name)}
-}
-
-// lackingRights are those on a topic that are missing in granted, a set of bits. To describe the settings
-// is a right that we need: a topic whose settings cannot be read is not trusted.
-func lackingRights(granted int32) (lacking []string) {
-	if granted == math.MinInt32 { // an old broker, which does not say
-		return nil
-	}
-	for _, right := range []struct {
-		op   kmsg.ACLOperation
-		name string
-	}{
-		{kmsg.ACLOperationRead, "READ"},
-		{kmsg.ACLOperationWrite, "WRITE"},
-		{kmsg.ACLOperationDescribeConfigs, "DESCRIBE_CONFIGS"},
-	} {
-		if granted&(1<<right.op) == 0 {
-			lacking = append(lacking, right.name)
-		}
-	}
-	return lacking
+// lacks returns the refusal of a topic for a right that this user lacks, and that these arguments of
+// kafka-acls.sh grant.
+func lacks(c *Cluster, topic, right string, grant ...string) *RefusedError {
+	return &RefusedError{Topic: topic, Setting: "the right of this user to " + right, Found: "missing",
+		Expected: "granted",
+		Do:       c.Tool("kafka-acls.sh", append([]string{"--add", "--allow-principal", "User:NAME"}, grant...)...)}
 }
 
 // mayFence returns an error if this user may not use the transactional id of a resource. It asks for the
@@ -143,19 +131,14 @@ func lackingRights(granted int32) (lacking []string) {
 // the instance that is running. Brokers before 3.0 cannot be asked, so other errors do not count.
 func mayFence(ctx context.Context, c *Cluster, resource string) error {
 	id := c.transactionalID(resource)
-	var described kadm.DescribedTransactions
-	err := awaitCoordinator(ctx, func() (err error) {
-		if described, err = c.admin.DescribeTransactions(ctx, id); err == nil {
-			err = described[id].Err
-		}
-		return err
+	err := awaitCoordinator(ctx, func() error {
+		described, err := c.admin.DescribeTransactions(ctx, id)
+		return cmp.Or(err, described[id].Err)
 	})
 	switch {
 	case errors.As(err, new(*kadm.AuthError)), errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
-		return &RefusedError{Topic: c.Topic(resource), Found: "missing", Expected: "granted",
-			Setting: "the right of this user to WRITE with the transactional id " + id,
-			Do: c.Tool("kafka-acls.sh", "--add", "--allow-principal", "User:NAME", "--operation", "Write",
-				"--operation", "Describe", "--transactional-id", id)}
+		return lacks(c, c.Topic(resource), "WRITE with the transactional id "+id, "--operation", "Write",
+			"--operation", "Describe", "--transactional-id", id)
 	case noCoordinator(err):
 		return err
 	}

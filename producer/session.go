@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
@@ -96,27 +95,23 @@ func (s *Session) Rebuild(ctx context.Context, fold func(watermark.Published) er
 	goOn(spans, from) // not before a log's start: its records may have been deleted, those at Ends too
 	beyond := 0
 	rows := newRowReader(s.c, s.target, topic.partitions)
-	for record, err := range s.c.fold(ctx, topic.name, spans) {
-		if err != nil {
-			return err
-		}
-		p, err := rows.read(ctx, record)
+	for p, err := range rows.decode(ctx, s.c.fold(ctx, topic.name, spans), nil) {
 		if err != nil {
 			return err
 		}
 		if p.Err != nil && !p.Unread { // its reader has logged it
-			s.log.Warn("a record that is not ours in the data topic", zap.String("topic", record.Topic),
-				zap.Int32("partition", record.Partition), zap.Int64("offset", record.Offset), zap.Error(p.Err))
+			s.log.Warn("a record that is not ours in the data topic", zap.String("topic", topic.name),
+				zap.Int32("partition", p.Partition), zap.Int64("offset", p.Offset), zap.Error(p.Err))
 			// To forget a row whose value is not ours is safe: it is published again when it is next read.
 			p.Tombstone = true
 		}
 		if p.Foreign || p.Stray {
 			continue // we did not publish it
 		}
-		if replay := s.mark.Replay; replay != nil && int(record.Partition) < len(replay.Ends) {
-			p.Old = record.Offset < replay.Ends[record.Partition]
+		if replay := s.mark.Replay; replay != nil && int(p.Partition) < len(replay.Ends) {
+			p.Old = p.Offset < replay.Ends[p.Partition]
 		}
-		if int(record.Partition) < len(s.mark.Ends) && record.Offset >= s.mark.Ends[record.Partition] {
+		if int(p.Partition) < len(s.mark.Ends) && p.Offset >= s.mark.Ends[p.Partition] {
 			p.Beyond = true
 			beyond++
 		}
@@ -177,35 +172,15 @@ func (s *Session) Commit(ctx context.Context, tx watermark.Transaction) error {
 // lookAgainAfter is the time between two checks of the topics that a session writes.
 const lookAgainAfter = time.Minute
 
-// lookAgain checks, once a minute, for problems that no commit shows: settings by which a topic would lose
-// data from now on, a log that lost its end or is another one, partitions that were added, a transaction that
-// hides committed records, and a registry in which the schema ids are others. It then ends the session before
-// the next write. The takeover that follows names the problem, or goes on with the topic as it is. If a check
-// fails, it is made again at the next look.
+// lookAgain checks, once a minute, for problems that no commit shows (changed). If a check fails, it is made
+// again at the next look.
 func (s *Session) lookAgain(ctx context.Context) error {
 	now := s.c.cfg.Now()
 	if since := now.Sub(s.looked); since >= 0 && since < lookAgainAfter {
 		return nil
 	}
 	s.looked = now
-	err := EnsureTopics(ctx, s.c, s.target.resource.Name)
-	if Refused(err) {
-		return s.lose("looking at the topics again", err)
-	}
-	var hidden []string
-	for _, log := range []*writtenLog{&s.data, &s.letters, &s.marks} {
-		if err == nil {
-			hidden, err = s.lookAt(ctx, log, hidden)
-		}
-	}
-	if err == nil && len(hidden) > 0 {
-		err = s.unhide(ctx, hidden)
-	}
-	if err == nil {
-		if other := otherIDs(ctx, s.c, &s.target); other != nil {
-			return s.lose("looking at the registry", other)
-		}
-	}
+	err := s.changed(ctx)
 	if err != nil && !errors.Is(err, ErrLost) {
 		s.log.Debug("cannot look at the topics again", zap.Error(err))
 		return nil
@@ -213,41 +188,61 @@ func (s *Session) lookAgain(ctx context.Context) error {
 	return err
 }
 
-// lookAt checks that a log is the one that this session knows, and adds to hidden the partitions whose
-// records of the last look consumers do not see.
-func (s *Session) lookAt(ctx context.Context, log *writtenLog, hidden []string) ([]string, error) {
-	now, err := s.c.describe(ctx, log.name)
+// changed looks for settings by which a topic would lose data from now on, a log that lost its end or is
+// another one, partitions that were added, a transaction that hides committed records, and a registry in
+// which the schema ids are others. It then ends the session before the next write. The takeover that follows
+// names the problem, or goes on with the topic as it is.
+func (s *Session) changed(ctx context.Context) error {
+	err := EnsureTopics(ctx, s.c, s.target.resource.Name)
+	if Refused(err) {
+		return s.lose("looking at the topics again", err)
+	}
 	if err != nil {
-		return hidden, err
+		return err
 	}
-	stable, err := s.c.offsets(ctx, log.name, s.c.admin.ListCommittedOffsets)
-	if err != nil {
-		return hidden, err
-	}
-	ends, err := s.c.offsets(ctx, log.name, s.c.admin.ListEndOffsets)
-	if err != nil {
-		return hidden, err
-	}
-	other := shortened(log.ends, ends)
-	if log.ends != nil && differ(topicID(now), log.id) {
-		other = "it was created anew"
-	} else if len(now.Partitions) != log.partitions {
-		other = "its partitions were changed"
-	}
-	if other != "" {
-		return hidden, s.lose("looking at topic "+log.name, errors.New(other))
-	}
-	for p, end := range log.stood {
-		if p < len(stable) && stable[p] < end {
-			hidden = append(hidden, fmt.Sprintf("partition %d of %s from offset %d on", p, log.name, stable[p]))
+	var hidden []string
+	for _, log := range []*writtenLog{&s.data, &s.letters, &s.marks} {
+		now, err := s.c.describe(ctx, log.name)
+		if err != nil {
+			return err
+		}
+		stable, err := s.c.offsets(ctx, log.name, s.c.admin.ListCommittedOffsets)
+		if err != nil {
+			return err
+		}
+		ends, err := s.c.offsets(ctx, log.name, s.c.admin.ListEndOffsets)
+		if err != nil {
+			return err
+		}
+		other := shortened(log.ends, ends)
+		if log.ends != nil && differ(topicID(now), log.id) {
+			other = "it was created anew"
+		} else if len(now.Partitions) != log.partitions {
+			other = "its partitions were changed"
+		}
+		if other != "" {
+			return s.lose("looking at topic "+log.name, errors.New(other))
+		}
+		for p, end := range log.stood {
+			if p < len(stable) && stable[p] < end {
+				hidden = append(hidden, fmt.Sprintf("partition %d of %s from offset %d on", p, log.name, stable[p]))
+			}
+		}
+		log.stood = ends
+		log.id = cmp.Or(log.id, topicID(now)) // a cluster that gains ids
+		if log == &s.letters {                // other resources write there as well
+			log.ends = slices.Clone(ends)
 		}
 	}
-	log.stood = ends
-	log.id = cmp.Or(log.id, topicID(now)) // a cluster that gains ids
-	if log == &s.letters {                // other resources write there as well
-		log.ends = slices.Clone(ends)
+	if len(hidden) > 0 {
+		if err := s.unhide(ctx, hidden); err != nil {
+			return err
+		}
 	}
-	return hidden, nil
+	if other := otherIDs(ctx, s.c, &s.target); other != nil {
+		return s.lose("looking at the registry", other)
+	}
+	return nil
 }
 
 // unhide looks for the reason why consumers do not see records that were in the topics at the last look.
@@ -255,11 +250,7 @@ func (s *Session) lookAt(ctx context.Context, log *writtenLog, hidden []string) 
 // the transaction hangs, unhide ends the session, and the takeover ends the transaction or says which
 // command does.
 func (s *Session) unhide(ctx context.Context, hidden []string) error {
-	var found []kadm.DescribedProducer
-	open, err := openIn(ctx, s.c, s.data.name, s.marks.name, s.letters.name)
-	if err == nil {
-		found, _, err = hanging(ctx, s.c, open)
-	}
+	found, _, err := hanging(ctx, s.c, s.data.name, s.marks.name, s.letters.name)
 	if len(found) > 0 {
 		return s.lose("checking what consumers see", fmt.Errorf("a transaction of producer id %d hangs and "+
 			"hides %s", found[0].ProducerID, strings.Join(hidden, ", ")))

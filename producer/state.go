@@ -2,6 +2,7 @@ package producer
 
 import (
 	"context"
+	"iter"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -12,13 +13,16 @@ import (
 // partitions is not read.
 const statePartition = 0
 
-// state is the state partition of topic, from its start to end.
-func (c *Cluster) state(ctx context.Context, topic string, end lister) ([]span, error) {
-	spans, err := c.spans(ctx, topic, c.admin.ListStartOffsets, end)
-	if err != nil {
-		return nil, err
+// foldState folds the state partition of topic from its start to end.
+func foldState(ctx context.Context, c *Cluster, topic string, end lister) iter.Seq2[*kgo.Record, error] {
+	return func(yield func(*kgo.Record, error) bool) {
+		spans, err := c.spans(ctx, topic, c.admin.ListStartOffsets, end)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		c.fold(ctx, topic, spans[statePartition:statePartition+1])(yield)
 	}
-	return spans[statePartition : statePartition+1], nil
 }
 
 // foldNewest folds record into the newest record of each key, as keep returns it. A tombstone takes its key

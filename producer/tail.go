@@ -17,8 +17,8 @@ import (
 const followPause = 500 * time.Millisecond
 
 // Tail yields committed records of r's topic: the last ones by their times, or all that it holds if last is
-// negative. With follow, it goes on with those that are written then, until ctx ends. They come in offset order
-// within a partition, but the last ones come in the order of their times. An error is the last pair.
+// negative. With follow, it goes on with those that are written then, until ctx ends. They come in offset
+// order within a partition, but the last ones come in the order of their times. An error is the last pair.
 func Tail(ctx context.Context, c *Cluster, r *schemas.Resource, last int, follow bool) iter.Seq2[
 	watermark.Published, error] {
 	return func(yield func(watermark.Published, error) bool) {
@@ -40,11 +40,7 @@ func Tail(ctx context.Context, c *Cluster, r *schemas.Resource, last int, follow
 			if first && last >= 0 {
 				records = log.last(ctx, spans, last)
 			}
-			for record, err := range records {
-				var p watermark.Published
-				if err == nil {
-					p, err = rows.read(ctx, record)
-				}
+			for p, err := range rows.decode(ctx, records, nil) {
 				if !yield(p, err) || err != nil {
 					return
 				}

@@ -5,15 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
-	"github.com/twmb/franz-go/pkg/kversion"
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/internal/watermark"
@@ -140,63 +136,41 @@ func (s *Session) refuseNeighbour(mark *watermark.Watermark) error {
 		Do:       "stop one of the two deployments, or give this one another kafka.topic_prefix"}
 }
 
-// fence ends the predecessor, and all transactions that hang in our partitions.
-//
-// Right after the producer id was given, it has no live transaction. So any open transaction of this
-// producer id hangs, and this takeover can end it without further rights.
+// fence ends the predecessor, and all transactions that hang in our partitions. Ending one of our own
+// transactional id fences that id once more, so its producer id is asked for again.
 func (s *Session) fence(ctx context.Context) error {
-	producerID, err := s.claim(ctx)
-	if err != nil {
+	if err := s.claim(ctx); err != nil {
 		return err
 	}
-	open, err := openIn(ctx, s.c, s.data.name, s.marks.name, s.letters.name)
+	ended, err := endHanging(ctx, s.c, s.log, s.data.name, s.marks.name, s.letters.name)
 	if errors.Is(err, errCannotAsk) {
 		s.log.Info("cannot tell whether transactions hang, and waits for those that are open", zap.Error(err))
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	own := make(kadm.TopicsSet)
-	others := slices.DeleteFunc(open, func(o kadm.DescribedProducer) bool {
-		if o.ProducerID == producerID {
-			own.Add(o.Topic, o.Partition)
-		}
-		return o.ProducerID == producerID
-	})
-	if err := endHanging(ctx, s.c, s.log, others); err != nil || len(own) == 0 {
+	if err != nil || !ended {
 		return err
 	}
 	s.cl.Close()
-	s.cl = nil
-	if err := abortIn(ctx, s.c, s.id, own); err != nil {
-		return fmt.Errorf("ending a hanging transaction of %s: %w", s.id, err)
-	}
-	for _, topic := range own.Sorted() {
-		s.log.Warn(endedHanging, zap.String("topic", topic.Topic), zap.Int32s("partitions", topic.Partitions),
-			zap.Int64("producer_id", producerID))
-	}
-	_, err = s.claim(ctx)
-	return err
+	return s.claim(ctx)
 }
 
 // claim makes the client that writes and asks for the producer id, which ends the predecessor. Creating a
 // client alone fences no producer: it would ask with its first record.
-func (s *Session) claim(ctx context.Context) (producerID int64, err error) {
+func (s *Session) claim(ctx context.Context) (err error) {
 	if s.cl, err = s.writer(); err != nil {
-		return 0, err
+		return err
 	}
-	producerID, _, err = s.cl.ProducerID(ctx)
+	_, _, err = s.cl.ProducerID(ctx)
 	if errors.Is(err, kerr.InvalidTransactionTimeout) {
-		return 0, &RefusedError{Topic: s.target.topic, Setting: "the timeout of its transactions",
+		return &RefusedError{Topic: s.target.topic, Setting: "the timeout of its transactions",
 			Found:    s.c.cfg.TransactionTimeout.String(),
 			Expected: "no more than transaction.max.timeout.ms of the brokers' settings, which refuse it",
 			Do:       "raise transaction.max.timeout.ms on every broker"}
 	}
 	if err != nil {
-		return 0, fmt.Errorf("asking for the producer id of %s: %w", s.id, err)
+		return fmt.Errorf("asking for the producer id of %s: %w", s.id, err)
 	}
-	return producerID, nil
+	return nil
 }
 
 // codecs are the values of Config.Compression. lz4 took a fifth of a first load's CPU, snappy a tenth, and
@@ -227,50 +201,6 @@ func (s *Session) writer() (*kgo.Client, error) {
 		kgo.ProduceRequestTimeout(10*time.Second),
 		kgo.UnknownTopicRetries(2),
 	)
-}
-
-// abortIn begins a transaction of a transactional id, adds the partitions, writes nothing and aborts it. The
-// markers end every open transaction of its producer id in a partition. (Otherwise the next commit of this
-// session would end that transaction, and publish records that no predecessor has committed.)
-//
-// The requests have the versions from before brokers added partitions by themselves: with newer ones a
-// transaction without a record would have no partitions.
-func abortIn(ctx context.Context, c *Cluster, id string, partitions kadm.TopicsSet) error {
-	cl, err := c.client(kgo.TransactionalID(id), kgo.TransactionTimeout(c.cfg.TransactionTimeout),
-		kgo.MaxVersions(kversion.V3_5_0()))
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	producerID, epoch, err := cl.ProducerID(ctx)
-	if err != nil {
-		return err
-	}
-	add := kmsg.NewPtrAddPartitionsToTxnRequest()
-	add.TransactionalID, add.ProducerID, add.ProducerEpoch = id, producerID, epoch
-	for _, p := range partitions.Sorted() {
-		topic := kmsg.NewAddPartitionsToTxnRequestTopic()
-		topic.Topic, topic.Partitions = p.Topic, p.Partitions
-		add.Topics = append(add.Topics, topic)
-	}
-	added, err := add.RequestWith(ctx, cl)
-	if err != nil {
-		return err
-	}
-	for _, topic := range added.Topics {
-		for _, p := range topic.Partitions {
-			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
-				return fmt.Errorf("adding partition %d of %s: %w", p.Partition, topic.Topic, err)
-			}
-		}
-	}
-	end := kmsg.NewPtrEndTxnRequest()
-	end.TransactionalID, end.ProducerID, end.ProducerEpoch = id, producerID, epoch
-	ended, err := end.RequestWith(ctx, cl)
-	if err != nil {
-		return err
-	}
-	return kerr.ErrorForCode(ended.ErrorCode)
 }
 
 // readState reads the predecessor's committed state. Only after fencing is the end of the watermark topic

@@ -203,8 +203,8 @@ func TestStateIsFoundHoweverManyPartitionsAreAdded(t *testing.T) {
 	}
 }
 
-// Another program writes state to another partition than owners do, with a later time. The owner's counts, and
-// goes on to.
+// Another program writes state to another partition than owners do, with a later time. The owner's counts,
+// and goes on to.
 func TestForgedStateInAnotherPartitionIsNotBelieved(t *testing.T) {
 	s := newStage(t)
 	first := s.take(s.cluster("a", nil))

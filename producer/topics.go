@@ -155,13 +155,8 @@ func (s topicSpec) create(ctx context.Context,
 		configs[key] = &value
 	}
 	answer, err := by(ctx, s.partitions, s.replicas, configs, s.name)
-	made := kadm.CreateTopicResponse{}
-	if err == nil {
-		made, err = answer.On(s.name, nil)
-	}
-	if err == nil {
-		err = made.Err
-	}
+	made, missing := answer.On(s.name, nil)
+	err = cmp.Or(err, missing, made.Err)
 	if err == nil || errors.Is(err, kerr.TopicAlreadyExists) {
 		return nil
 	}
@@ -235,20 +230,22 @@ func (s topicSpec) concerns(found map[string]string, replicas, brokers int) (all
 		alone.Do = "raise it (kafka-reassign-partitions.sh)"
 		all = append(all, alone)
 	}
-	if have := number(found, "max.message.bytes"); have >= 0 && have < smallRecords {
-		all = append(all, s.refusal("max.message.bytes", found["max.message.bytes"],
-			"1048588 (a larger row becomes a dead letter)", "max.message.bytes=1048588"))
-	}
-	if want, have := number(s.settings, compactionLag), number(found, compactionLag); want > 0 &&
-		(have < 0 || have > want) {
-		all = append(all, s.refusal(compactionLag, cmp.Or(found[compactionLag], "not set"),
-			fmt.Sprintf("%d, which is kafka.erase_within (it may keep for longer what was deleted)", want),
-			compactionLag+"="+s.settings[compactionLag]))
-	}
-	if want, have := number(s.settings, tombstoneStay), number(found, tombstoneStay); have >= 0 && have < want {
-		all = append(all, s.refusal(tombstoneStay, found[tombstoneStay],
-			fmt.Sprintf("%d (a consumer that is away for longer may miss a deletion)", want),
-			tombstoneStay+"="+s.settings[tombstoneStay]))
+	size, stay := number(found, "max.message.bytes"), number(found, tombstoneStay)
+	lag, within := number(found, compactionLag), number(s.settings, compactionLag)
+	for _, concern := range []struct {
+		is             bool
+		key, want, why string
+	}{
+		{size >= 0 && size < smallRecords, "max.message.bytes", "1048588", "a larger row becomes a dead letter"},
+		{within > 0 && (lag < 0 || lag > within), compactionLag, s.settings[compactionLag],
+			"kafka.erase_within: it may keep for longer what was deleted"},
+		{stay >= 0 && stay < number(s.settings, tombstoneStay), tombstoneStay, s.settings[tombstoneStay],
+			"a consumer that is away for longer may miss a deletion"},
+	} {
+		if concern.is {
+			all = append(all, s.refusal(concern.key, cmp.Or(found[concern.key], "not set"),
+				concern.want+" ("+concern.why+")", concern.key+"="+concern.want))
+		}
 	}
 	return all
 }

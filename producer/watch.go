@@ -112,7 +112,8 @@ func (w *Watch) summarize() {
 			continue
 		}
 		letter := w.letters[key]
-		reason := health.DeadLetters{Field: letter.field.Value(), Error: letter.err.Value(), Latest: letter.at.UTC()}
+		reason := health.DeadLetters{Field: letter.field.Value(), Error: letter.err.Value(),
+			Latest: letter.at.UTC()}
 		i, known := place[[3]string{resource, reason.Field, reason.Error}]
 		if !known {
 			i = len(w.reasons[resource])

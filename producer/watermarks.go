@@ -19,26 +19,23 @@ import (
 // unreadable has the resources whose watermark cannot be read, and why.
 func ReadWatermarks(ctx context.Context, c *Cluster) (
 	marks map[string]watermark.Watermark, unreadable map[string]error, err error) {
-	return c.readWatermarks(ctx, c.admin.ListCommittedOffsets)
+	return readWatermarks(ctx, c, c.admin.ListCommittedOffsets)
 }
 
 // lastWatermark returns the newest watermark of resource up to end, nil if there is none.
-func lastWatermark(ctx context.Context, c *Cluster, resource string, end lister) (*watermark.Watermark, error) {
-	marks, unreadable, err := c.readWatermarks(ctx, end)
+func lastWatermark(ctx context.Context, c *Cluster, resource string, end lister) (
+	*watermark.Watermark, error) {
+	marks, unreadable, err := readWatermarks(ctx, c, end)
 	if mark, ok := marks[resource]; ok {
 		return &mark, err
 	}
 	return nil, errors.Join(err, unreadable[resource])
 }
 
-func (c *Cluster) readWatermarks(ctx context.Context, end lister) (
+func readWatermarks(ctx context.Context, c *Cluster, end lister) (
 	marks map[string]watermark.Watermark, unreadable map[string]error, err error) {
-	spans, err := c.state(ctx, c.Watermarks(), end)
-	if err != nil {
-		return nil, nil, err
-	}
 	newest := make(map[string]*kgo.Record)
-	for record, err := range c.fold(ctx, c.Watermarks(), spans) {
+	for record, err := range foldState(ctx, c, c.Watermarks(), end) {
 		if err != nil {
 			return nil, nil, err
 		}

@@ -37,7 +37,8 @@ type Config struct {
 	// Instance is the name of the one that runs here.
 	Instance string
 	// Watermarks reads the watermarks from Kafka, and by resource why one cannot be read.
-	Watermarks func(context.Context) (marks map[string]watermark.Watermark, unreadable map[string]error, err error)
+	Watermarks func(context.Context) (
+		marks map[string]watermark.Watermark, unreadable map[string]error, err error)
 	// Status returns the state of the instance here. It has the reasons why resources stand still.
 	Status func() status.Snapshot
 }
