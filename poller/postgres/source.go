@@ -110,7 +110,8 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 	if err != nil {
 		return err
 	}
-	p := newPass(s, r, c, t, id)
+	p := &pass{horizons: &s.horizons, table: t, identity: id, clock: c, from: r.From, started: r.Started,
+		firstLoad: r.From <= max(schemas.MinInstant, s.reader.Start)}
 	lags := p.lags(r)
 	if lags {
 		if err := before.wait(); err != nil {
@@ -176,11 +177,10 @@ func (s *Source) full(ctx context.Context, r poller.Request, yield func(poller.B
 			bad = cmp.Or(bad, c)
 			continue
 		}
-		b := c.batch()
 		if c.last && bad == nil {
-			b.Done = &poller.Done{Started: r.Started, Complete: true}
+			c.Done = &poller.Done{Started: r.Started, Complete: true}
 		}
-		if !yield(b, nil) {
+		if !yield(c.Batch, nil) {
 			return nil
 		}
 	}
@@ -204,7 +204,7 @@ func (s *Source) lookup(ctx context.Context, r poller.Request, yield func(poller
 			if err != nil {
 				return err
 			}
-			if empty = empty && c.count() == 0; !yield(c.batch(), nil) {
+			if empty = empty && c.count() == 0; !yield(c.Batch, nil) {
 				return nil
 			}
 		}
