@@ -210,12 +210,13 @@ func (s *Source) lookup(ctx context.Context, r poller.Request, yield func(poller
 		}
 	}
 	if empty { // there are none of these ids: are there others?
-		for c, err := range s.reader.chunks(ctx, anyRow, beforeAll, nil) {
-			if err != nil {
-				return err
-			}
-			empty = c.count() == 0
-			break // one row is enough
+		t, err := s.reader.describe(ctx)
+		if err == nil {
+			none := statement{sql: "SELECT NOT EXISTS (SELECT FROM " + t.name + ")"}
+			_, err = s.reader.db.ask(ctx, t, &s.reader.lineage, &none, &empty)
+		}
+		if err != nil {
+			return s.reader.db.explain(s.reader.Resource.Table, err)
 		}
 	}
 	done := &poller.Done{Started: r.Started, Complete: true, Empty: empty}
