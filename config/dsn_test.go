@@ -132,11 +132,11 @@ func notReached(text rotation.Secret) error {
 	if err != nil || d.Value("host") != "127.0.0.1" || d.Value("port") != "1" {
 		return nil // Load has said that; or there is none
 	}
-	db, err := postgres.Open(postgres.Config{DSN: text})
+	db, err := postgres.Open(text, nil)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	_, err = postgres.CheckServer(context.Background(), db)
+	_, _, err = postgres.CheckServer(context.Background(), db)
 	return err
 }

@@ -36,9 +36,8 @@ type Reject struct {
 	Err string
 }
 
-// show appends field i to a row as a Reject shows it. value is its JSON. It is shown by its size if it is an
-// object, an array or no JSON, or nil. typed is set if the value has the type of a column that can hold no other
-// field's.
+// show appends field i to a row as a Reject shows it. value is its JSON. It is shown by its size if it is
+// nil, an object, an array, or no JSON. typed is set if its column can hold no other field's values.
 func (e *encoder) show(row []byte, i int, value []byte, size int, typed bool) []byte {
 	f := &e.res.Fields[i]
 	if len(row) > 1 {
