@@ -132,7 +132,7 @@ func notReached(text rotation.Secret) error {
 	if err != nil || d["host"] != "127.0.0.1" || d["port"] != "1" {
 		return nil // Load has said that; or there is none
 	}
-	db, err := postgres.Open(postgres.Config{DSN: text})
+	db, err := postgres.Open(text, nil)
 	if err != nil {
 		return err
 	}

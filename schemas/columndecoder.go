@@ -123,19 +123,15 @@ func (d *ColumnDecoder) newReject(values [][]byte, left []int) *Reject {
 	}
 	rej.Row = []byte{'{'}
 	for i, v := range values {
-		field, value, parses := slices.Index(d.places, i), []byte("null"), true
-		var text []byte
+		oid, value := d.cols[i].DataTypeOID, []byte("null")
 		switch {
 		case left[i] > 0 || len(v) > most:
-			value = leftOut(max(left[i], len(v)))
+			value = nil
 		case v != nil:
-			text = columnLegible(d.cols[i].DataTypeOID, v)
-			if IsText(d.cols[i].DataTypeOID) { // PostgreSQL has parsed the values of other columns
-				_, parses = d.res.Fields[field].codec.fromText(nil, text)
-			}
-			value, _ = jsontext.AppendQuote(nil, text) // it replaces bytes that are not UTF-8
+			value, _ = jsontext.AppendQuote(nil, columnLegible(oid, v)) // it replaces bytes that are not UTF-8
 		}
-		rej.Row = d.show(rej.Row, field, value, text, parses)
+		// PostgreSQL has parsed the values of columns that are no texts.
+		rej.Row = d.show(rej.Row, slices.Index(d.places, i), value, max(left[i], len(v)), !IsText(oid))
 	}
 	rej.Row = append(rej.Row, '}')
 	return rej

@@ -42,9 +42,7 @@ func columnLong(oid uint32, v []byte) (int64, bool) {
 // columnDecimal reads a number as an unscaled decimal, as parseDecimal does.
 func columnDecimal(oid uint32, v []byte, precision, scale int, halfEven bool) (decimal, bool) {
 	if oid == pgtype.NumericOID {
-		if d, ok := shortNumeric(v, precision, scale); ok {
-			return d, true
-		}
+		return numericDecimal(v, precision, scale, halfEven)
 	}
 	var buf [64]byte
 	return parseDecimal(columnText(buf[:0], oid, v), precision, scale, halfEven)

@@ -119,21 +119,19 @@ func parseDecimal(text []byte, precision, scale int, halfEven bool) (d decimal, 
 // longDecimal returns the decimal whose unscaled value has so many places, beginning with the first digit.
 // There may be more digits than places, and fewer.
 func longDecimal(neg bool, digits []byte, places, precision int, halfEven bool) (decimal, bool) {
-	d, all := decimal{neg: neg}, len(digits)
-	digits = bytes.TrimLeft(digits, "0")
-	places -= all - len(digits)
-	switch {
-	case len(digits) == 0:
-		return d, true
-	case places > precision:
-		return d, false
+	d, kept := decimal{neg: neg}, min(max(places, 0), len(digits))
+	for _, c := range digits[:kept] {
+		if d.atLeast(precision - 1) {
+			return d, false
+		}
+		d.mulAdd(c - '0')
 	}
-	kept := min(max(places, 0), len(digits))
-	zeros := strings.Repeat("0", max(places-len(digits), 0))
-	unscaled, _ := new(big.Int).SetString("0"+string(digits[:kept])+zeros, 10)
-	var b [maxDecimalBytes]byte
-	unscaled.FillBytes(b[:])
-	d.hi, d.lo = binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])
+	for zeros := places - len(digits); zeros > 0 && d.hi|d.lo != 0; zeros-- { // 5e3: ends after 38 of them
+		if d.atLeast(precision - 1) {
+			return d, false
+		}
+		d.mulAdd(0)
+	}
 	dropped := bytes.TrimRight(digits[kept:], "0")
 	if len(dropped) == 0 {
 		return d, true
@@ -212,6 +210,13 @@ var pow10 = func() (p [maxPrecision + 1]struct{ hi, lo uint64 }) {
 func (d decimal) atLeast(n int) bool {
 	p := &pow10[n]
 	return d.hi > p.hi || d.hi == p.hi && d.lo >= p.lo
+}
+
+// mulAdd sets d to d*10 + digit. d has fewer than 38 digits.
+func (d *decimal) mulAdd(digit byte) {
+	hi, lo := bits.Mul64(d.lo, 10)
+	lo, carry := bits.Add64(lo, uint64(digit), 0)
+	d.hi, d.lo = d.hi*10+hi+carry, lo
 }
 
 // long returns d, which has scale 0, as an integer of 64 bits.

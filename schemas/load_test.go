@@ -184,8 +184,7 @@ func TestEveryMistakeInTheSchemaFilesIsNamedAtOnce(t *testing.T) {
 		"Cart.avsc":   strings.Replace(head+tail, `"Order"`, `"Cart"`, 1),
 	})
 	_, err := Load(dir)
-	var e *MistakesError
-	if !errors.As(err, &e) {
+	if !errors.Is(err, ErrMistakes) {
 		t.Fatalf("got %v", err)
 	}
 	for _, want := range []string{

@@ -16,17 +16,16 @@ const (
 	numericNegative = 0x4000
 )
 
-// shortNumeric reads a numeric of up to 19 digits, as nearly every price is. It returns false for others.
-func shortNumeric(b []byte, precision, scale int) (d decimal, ok bool) {
+// numericDecimal reads a numeric as an unscaled decimal, as parseDecimal does.
+func numericDecimal(b []byte, precision, scale int, halfEven bool) (d decimal, ok bool) {
 	if len(b) < numericHeader || len(b) != numericHeader+2*int(binary.BigEndian.Uint16(b)) {
 		return d, false
 	}
 	weight, sign := int(int16(binary.BigEndian.Uint16(b[2:]))), binary.BigEndian.Uint16(b[4:])
-	groups := b[numericHeader:]
-	if len(groups) > 10 || len(groups) == 10 && binary.BigEndian.Uint16(groups) > 999 ||
-		sign != numericPositive && sign != numericNegative {
+	if sign != numericPositive && sign != numericNegative { // NaN or infinite
 		return d, false
 	}
+	groups := b[numericHeader:]
 	var v uint64
 	for g := groups; len(g) >= 2; g = g[2:] {
 		group := binary.BigEndian.Uint16(g)
@@ -35,7 +34,20 @@ func shortNumeric(b []byte, precision, scale int) (d decimal, ok bool) {
 		}
 		v = v*10000 + uint64(group)
 	}
-	return shortDecimal(sign == numericNegative, v, 4*(weight+1-len(groups)/2)+scale, precision)
+	if len(groups) < 10 || len(groups) == 10 && binary.BigEndian.Uint16(groups) <= 999 { // v holds it
+		d, ok = shortDecimal(sign == numericNegative, v, 4*(weight+1-len(groups)/2)+scale, precision)
+	}
+	if ok {
+		return d, true
+	}
+	var room [64]byte
+	digits := room[:0]
+	for g := groups; len(g) >= 2; g = g[2:] {
+		group := binary.BigEndian.Uint16(g)
+		digits = append(digits, byte('0'+group/1000), byte('0'+group/100%10), byte('0'+group/10%10),
+			byte('0'+group%10))
+	}
+	return longDecimal(sign == numericNegative, digits, 4*(weight+1)+scale, precision, halfEven)
 }
 
 // numericText returns a numeric as the server prints it. It returns nil if the numeric is not well formed.

@@ -36,17 +36,28 @@ type Reject struct {
 	Err string
 }
 
-// leftOut returns the note that stands in place of a value of so many bytes.
-func leftOut(size int) []byte { return fmt.Appendf(nil, `"(%d bytes, left out)"`, size) }
-
-// show appends field i to a row as a Reject shows it. value is its JSON, and text its text. text is nil if
-// value is null or a note of ours. parses is set if value can be the field's own.
-func (e *encoder) show(row []byte, i int, value, text []byte, parses bool) []byte {
+// show appends field i to a row as a Reject shows it. value is its JSON. It is shown by its size if it is
+// nil, an object, an array, or no JSON. typed is set if its column can hold no other field's values.
+func (e *encoder) show(row []byte, i int, value []byte, size int, typed bool) []byte {
+	f := &e.res.Fields[i]
 	if len(row) > 1 {
 		row = append(row, ',')
 	}
-	row = append(append(append(row, '"'), e.res.Fields[i].Name...), `":`...)
-	switch policy := e.rejectPolicy(i, parses); {
+	row = append(append(append(row, '"'), f.Name...), `":`...)
+	text, known := value, len(value) > 0 && wellFormed(value) && value[0] != '{' && value[0] != '['
+	if known && value[0] == '"' {
+		var err error
+		text, err = jsontext.AppendUnquote(nil, value)
+		known = err == nil
+	}
+	if !known {
+		value = fmt.Appendf(nil, `"(%d bytes, left out)"`, size)
+	}
+	if !known || string(value) == "null" {
+		text = nil
+	}
+	_, parses := f.codec.fromText(nil, text)
+	switch policy := e.rejectPolicy(i, parses || typed); {
 	case policy == PolicyDrop:
 		return append(row, "null"...)
 	case policy == "" || text == nil:

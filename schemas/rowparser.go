@@ -208,20 +208,7 @@ func (p *RowParser) reject(raw []byte, field, err string) *Reject {
 	slices.SortFunc(fields, func(a, b int) int { return cmp.Compare(p.spans[a].start, p.spans[b].start) })
 	for _, i := range fields {
 		value := raw[p.spans[i].start:p.spans[i].end]
-		text, known := value, wellFormed(value) && value[0] != '{' && value[0] != '['
-		if value[0] == '"' {
-			var err error
-			text, err = jsontext.AppendUnquote(nil, value)
-			known = err == nil
-		}
-		if !known {
-			value = leftOut(len(value))
-		}
-		if !known || string(value) == "null" {
-			text = nil
-		}
-		_, parses := p.res.Fields[i].codec.fromText(nil, text)
-		rej.Row = p.show(rej.Row, i, value, text, parses)
+		rej.Row = p.show(rej.Row, i, value, len(value), false)
 	}
 	rej.Row = append(rej.Row, '}')
 	return rej

@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -17,11 +18,15 @@ var embedded embed.FS
 // maxSchemaFile bounds a schema file, in bytes: a hundred times the largest built-in one.
 const maxSchemaFile = 256 << 10
 
+// ErrMistakes says that the schema files have mistakes. Waiting does not help.
+var ErrMistakes = errors.New("schemas")
+
 // Set is all resources with their schemas, in the order of their declarations.
 type Set struct{ resources []*Resource }
 
 // Load reads the built-in schemas. If dir is not "", each .avsc file in it (not below it) replaces the
-// built-in schema of the same record name. The error is a *MistakesError, or says why dir cannot be read.
+// built-in schema of the same record name. The error is ErrMistakes with all mistakes, so that a
+// person can correct them at once, or says why dir cannot be read.
 func Load(dir string) (*Set, error) {
 	files, mistakes, err := readFolder(embedded, "avsc")
 	if err != nil {
@@ -41,7 +46,7 @@ func Load(dir string) (*Set, error) {
 		}
 	}
 	if len(mistakes) > 0 {
-		return nil, &MistakesError{mistakes}
+		return nil, fmt.Errorf("%w: %s", ErrMistakes, strings.Join(mistakes, "\n         "))
 	}
 	set := &Set{}
 	for _, d := range declared {
@@ -111,10 +116,3 @@ func (s *Set) Get(name string) *Resource {
 
 // All returns every resource.
 func (s *Set) All() []*Resource { return slices.Clone(s.resources) }
-
-// MistakesError is everything that is wrong with the schema files, so that a person can correct all of it at
-// once. Waiting does not help.
-type MistakesError struct{ Mistakes []string }
-
-// Error lists the mistakes, one a line.
-func (e *MistakesError) Error() string { return "schemas: " + strings.Join(e.Mistakes, "\n         ") }

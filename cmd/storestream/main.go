@@ -91,7 +91,7 @@ type lateError struct{ error }
 
 func exitStatus(err error) int {
 	switch {
-	case is[*config.InvalidError](err), is[*schemas.MistakesError](err):
+	case is[*config.InvalidError](err), errors.Is(err, schemas.ErrMistakes):
 		return exitUsage
 	case is[differentError](err):
 		return exitDifferent

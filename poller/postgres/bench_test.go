@@ -42,7 +42,7 @@ func BenchmarkFirstLoad(b *testing.B) {
 	if _, err := conn.Exec(ctx, fill+"; ANALYZE orders"); err != nil {
 		b.Fatal(err)
 	}
-	db, err := postgres.Open(postgres.Config{DSN: rotation.Literal(pooler.DSN(role, password, "bench"))})
+	db, err := postgres.Open(rotation.Literal(pooler.DSN(role, password, "bench")), nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 // examiner is a DB as `check` opens it.
 func examiner(t *testing.T, dsn string) *postgres.DB {
 	t.Helper()
-	db, err := postgres.Open(postgres.Config{DSN: rotation.Literal(dsn), MaxConnections: 1})
+	db, err := postgres.Open(rotation.Literal(dsn), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -163,9 +163,10 @@ func (r *chunkReader) open(ctx context.Context, q query, after key, until *key) 
 // If the transaction fails, the chunk has the rows that came before: they are in the order of the key, and
 // each is good by itself.
 func (r *chunkReader) next(tx *transaction) (*chunk, error) {
-	c := &chunk{clock: tx.clock, table: tx.table, from: tx.end, end: tx.end}
+	c := &chunk{Batch: poller.Batch{Settled: schemas.MinInstant}, clock: tx.clock, table: tx.table, from: tx.end,
+		end: tx.end}
 	columns := len(tx.table.columns)
-	for tx.more && c.bytes < chunkBytes {
+	for tx.more && c.size < chunkBytes {
 		v := tx.rows.Values()
 		values, added := v[:columns], v[columns:] // added by cutLong and for pass.final
 		var record schemas.Record
@@ -177,20 +178,20 @@ func (r *chunkReader) next(tx *transaction) (*chunk, error) {
 			record, reject = tx.table.decoder.Decode(values)
 		}
 		if reject != nil {
-			c.rejects = append(c.rejects, *reject)
-			c.bytes += len(reject.Row)
+			c.Rejects = append(c.Rejects, *reject)
+			c.size += len(reject.Row)
 			if reject.HasID {
 				c.end.id = reject.ID
 			}
 		} else {
-			if n := len(c.rows); n == cap(c.rows) { // a quarter is garbage that way, not four times the whole
-				c.rows = slices.Grow(c.rows, max(min(3*n, tx.limit-n), 16))
+			if n := len(c.Rows); n == cap(c.Rows) { // a quarter is garbage that way, not four times the whole
+				c.Rows = slices.Grow(c.Rows, max(min(3*n, tx.limit-n), 16))
 			}
-			c.rows = append(c.rows, record)
-			c.bytes += len(record.Value)
+			c.Rows = append(c.Rows, record)
+			c.size += len(record.Value)
 			c.end.id = record.ID
 			if n := len(added); n > 1 || n == 1 && !tx.table.cuts {
-				c.final = append(c.final, added[n-1][0] != 0)
+				c.Final = append(c.Final, added[n-1][0] != 0)
 			}
 		}
 		// A NULL keeps the place: updated_at is NULL only if rows come in the order of id.
@@ -201,7 +202,7 @@ func (r *chunkReader) next(tx *transaction) (*chunk, error) {
 		tx.more = tx.rows.NextRow()
 	}
 	if n := c.count(); n > 0 {
-		r.width = max(c.bytes/n, 1)
+		r.width = max(c.size/n, 1)
 	}
 	tx.end = c.end
 	if tx.more {

@@ -16,14 +16,10 @@ import (
 	"github.com/storestream/storestream/internal/rotation"
 )
 
-const connectTimeout = 10 * time.Second
-
-// Config configures a DB.
-type Config struct {
-	DSN            rotation.Secret
-	MaxConnections int           // zero means 4
-	Rotation       *rotation.Set // if set, it learns when user, password or certificates change
-}
+const (
+	connectTimeout = 10 * time.Second
+	maxConnections = 4
+)
 
 // DB has the connections to one database. All sources of a process share them.
 type DB struct {
@@ -34,17 +30,18 @@ type DB struct {
 }
 
 // Open checks the DSN. It does not connect: if the database is down, the first read fails and is tried
-// again. No error contains a part of the DSN.
-func Open(c Config) (*DB, error) {
-	db, err := open(c)
+// again. No error contains a part of the DSN. If set is not nil, it learns when user, password or certificates
+// change.
+func Open(text rotation.Secret, set *rotation.Set) (*DB, error) {
+	db, err := open(text, set)
 	if err != nil {
 		return nil, fmt.Errorf("postgres.dsn: %w", err)
 	}
 	return db, nil
 }
 
-func open(c Config) (*DB, error) {
-	parsed, err := dsn.Parse(c.DSN.Get())
+func open(text rotation.Secret, set *rotation.Set) (*DB, error) {
+	parsed, err := dsn.Parse(text.Get())
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +50,7 @@ func open(c Config) (*DB, error) {
 		return nil, err
 	}
 	db := &DB{}
-	if db.login, err = logins(c, parsed); err != nil {
+	if db.login, err = logins(text, set, parsed); err != nil {
 		return nil, err
 	}
 	config.BeforeConnect = func(_ context.Context, cc *pgx.ConnConfig) error {
@@ -61,7 +58,7 @@ func open(c Config) (*DB, error) {
 		cc.User, cc.Password, cc.TLSConfig, cc.Fallbacks = now.User, now.Password, now.TLSConfig, now.Fallbacks
 		return nil
 	}
-	config.MaxConns = int32(cmp.Or(min(c.MaxConnections, 1000), 4))
+	config.MaxConns = maxConnections
 	config.MaxConnIdleTime = 5 * time.Minute
 	config.PingTimeout = 5 * time.Second // for the check of an idle connection before it is used
 

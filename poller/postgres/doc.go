@@ -112,7 +112,7 @@
 //     row belongs to the first part. So the floor is the first part's xmin (Cursor.Floor).
 //   - A pass that cannot end, because poll.memory is full, continues at its cursor again and again. The first
 //     part's xmin lets nothing settle, even when 7 is over, and no memory becomes free. So the rows that 7
-//     wrote into the first part are read before the rest (pass.readAgain).
+//     wrote into the first part are read before the rest (pass.resume).
 //   - Only age() is compared: it has 32 bits. After 2^31 transactions a new row counts as old (maxBehind).
 //   - The floor outlives the database: a standby is promoted that lacks the last transactions, and gives
 //     their ids out again, below the floor. So the watermark names cluster, database and timeline

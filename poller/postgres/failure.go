@@ -72,8 +72,8 @@ var failures = map[string]struct {
 	"57": {remedy: again},     // shutting down or starting up
 }
 
-// diagnose returns the remedy for err, and an error that says what failed, on what, and what to do. It goes by
-// types and codes, never by text. pgx's errors about connecting hold no password, and diagnose adds none.
+// diagnose returns the remedy for err, and an error that says what failed, on what, and what to do. It goes
+// by types and codes, never by text. pgx's errors about connecting hold no password, and diagnose adds none.
 func (db *DB) diagnose(table string, err error) (remedy, error) {
 	address, login := db.address(), db.login.Get()
 	connecting := errors.As(err, new(*pgconn.ConnectError))
@@ -98,8 +98,8 @@ func (db *DB) diagnose(table string, err error) (remedy, error) {
 		if handshake, ok := errors.AsType[*tlsfile.HandshakeError](inDSN.Explain(err)); ok {
 			return step, fmt.Errorf("read %s from %s: %w", table, address, handshake)
 		}
-		return step, fmt.Errorf("read %s from %s: is the database up, and is postgres.dsn's host and port right? %w",
-			table, address, err)
+		return step, fmt.Errorf("read %s from %s: is the database up, and is postgres.dsn's host and port right? "+
+			"%w", table, address, err)
 	}
 
 	// Only the server's own message is shown: its detail may have values of the row. Messages about data

@@ -340,7 +340,7 @@ func TestADSNThatDoesNotParseIsRefusedWithoutItsPassword(t *testing.T) {
 		"host=h password=p4ss'word port=x",
 		"postgres://me:p4ss@h:99999999/d",
 	} {
-		_, err := postgres.Open(postgres.Config{DSN: rotation.Literal(dsn)})
+		_, err := postgres.Open(rotation.Literal(dsn), nil)
 		if err == nil || strings.Contains(err.Error(), "p4ss") || strings.Contains(err.Error(), "word@") {
 			t.Errorf("open %s: %v", dsn, err)
 		}

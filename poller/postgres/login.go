@@ -17,12 +17,14 @@ var errElsewhere = errors.New("it differs from the DSN in use in more than user 
 // logins returns the user, password and certificates for new connections: those parts of a DSN that may
 // change while the process runs. The DSN, and the files that it names, are read again for each connection.
 // first is the DSN at the start.
-func logins(c Config, first dsn.DSN) (*rotation.Value[*pgx.ConnConfig], error) {
-	inputs := []rotation.Input{c.DSN.Current}
+func logins(
+	text rotation.Secret, set *rotation.Set, first dsn.DSN,
+) (*rotation.Value[*pgx.ConnConfig], error) {
+	inputs := []rotation.Input{text.Current}
 	for _, path := range first.Files() {
 		inputs = append(inputs, rotation.File(path))
 	}
-	return rotation.New(c.Rotation, "postgres.dsn", func(texts []string) (*pgx.ConnConfig, error) {
+	return rotation.New(set, "postgres.dsn", func(texts []string) (*pgx.ConnConfig, error) {
 		parsed, err := dsn.Parse(texts[0])
 		if err != nil {
 			return nil, err

@@ -350,7 +350,7 @@ func (m *model) poll(t *rapid.T) {
 	p := &pass{horizons: &m.horizons, table: table, clock: c,
 		identity: watermark.Identity{Table: table.oid, Schema: table.schema, Kind: table.kind,
 			LeadsTo: m.w.relation.leadsTo, System: "7/5", Timeline: cmp.Or(c.timeline, m.w.timeline)},
-		from: m.settled, at: keyAt(m.settled), firstLoad: m.settled == schemas.MinInstant}
+		from: m.settled, firstLoad: m.settled == schemas.MinInstant}
 	r := poller.Request{Cursor: m.cursor, Floor: m.floor, Identity: m.identity}
 	if p.lags(r) {
 		played.Count("a poll of a server that lags", true)
@@ -412,7 +412,7 @@ func (m *model) poll(t *rapid.T) {
 	}
 }
 
-// begin decides as newPass does. False: what was read before does not count.
+// begin decides as Source.pass does. False: what was read before does not count.
 func (m *model) begin(p *pass, r poller.Request) bool {
 	w, watched := m.w, p.horizons.began != nil && !p.clock.standby
 	p.inherit(r)

@@ -28,7 +28,6 @@ type pass struct {
 
 	clock     *clock // of its beginning. Rows that it does not show are for the next pass
 	from      schemas.Instant
-	at        key  // the place to begin at
 	resumed   bool // at a cursor
 	firstLoad bool // from is before every row
 	started   schemas.Instant
@@ -60,12 +59,6 @@ type part struct {
 	after   key
 	// until is the place of the cursor, if what lies before it is read again. Nil means the end of the table.
 	until *key
-}
-
-// newPass returns a pass over t that has decided nothing yet.
-func newPass(s *Source, r poller.Request, c *clock, t *table, id watermark.Identity) *pass {
-	return &pass{horizons: &s.horizons, table: t, identity: id, clock: c, from: r.From,
-		at: keyAt(r.From), firstLoad: r.From <= max(schemas.MinInstant, s.reader.Start), started: r.Started}
 }
 
 // inherit learns about the server's clock from the watermark, before this owner first reads the clock: a
@@ -125,11 +118,11 @@ func (p *pass) lost(r poller.Request, start schemas.Instant) *poller.LostError {
 	return p.follows(r.Cursor)
 }
 
-// begin chooses the rows to leave out, the place to begin at, and the floor that the pass leaves. It returns
-// why the request's floor is of no use here, or nil.
+// begin chooses the parts of the pass, and the floor that it leaves. It returns why the request's floor is of
+// no use here, or nil.
 func (p *pass) begin(r poller.Request) *poller.LostError {
 	p.xmin, p.identity.Xmin = p.clock.xmin, p.clock.xmin
-	low := uint64(0)
+	rest := part{after: keyAt(p.from)}
 	if p.table.noFloor == "" {
 		p.floor = newFloor(p.clock.shown(), p.from)
 	}
@@ -141,22 +134,36 @@ func (p *pass) begin(r poller.Request) *poller.LostError {
 		case p.table.noFloor != "":
 			return lost(false, "%s", p.table.noFloor)
 		}
-		var lost *poller.LostError
-		if low, lost = p.leaveOut(r.Floor); lost != nil {
+		before, lost := trusts(r.Floor, p.clock, p.from)
+		if lost != nil {
 			return lost
 		}
+		rest = p.above(&before)
+		// Rows that the floor shows were met, even if this server shows less: a standby does not list transactions.
+		shown := p.clock.shown()
+		met := shown.with(&before)
+		p.floor = newFloor(met.cut(maxRunning), p.from)
 	}
 	if r.Cursor != nil {
 		p.resume(r.Cursor)
+		if at := keyOf(r.Cursor); at.after(rest.after) {
+			rest.after = at
+		}
 	}
-	p.parts = append(p.parts, part{low: low, after: p.at})
+	p.parts = append(p.parts, rest)
 	if p.firstLoad || p.resumed { // the part before the cursor may have been one of a first load
 		p.parts = append(p.parts, part{undated: true, after: beforeAll})
 	}
-	if p.horizons.reach(p.xmin) <= p.from || p.resumed && p.at.instant() <= p.from {
+	if p.horizons.reach(p.xmin) <= p.from || p.resumed && rest.after.instant() <= p.from {
 		p.nothingSettles()
 	}
 	return nil
+}
+
+// above returns a part with the rows that the snapshot before does not show and the pass's clock does.
+func (p *pass) above(before *snapshot) part {
+	low := before.low(p.clock)
+	return part{low: low, after: keyAt(max(p.from, p.horizons.reach(low)))}
 }
 
 // nothingSettles makes the following statements ask which rows are final, because settled does not follow the
@@ -191,22 +198,6 @@ func (p *pass) lags(r poller.Request) bool {
 	return p.clock.standby && (p.clock.xmin < known.xmin || p.clock.xmax < known.xmax)
 }
 
-// leaveOut makes the pass leave out the rows that were met under old: it returns low of its part, or why it
-// may not.
-func (p *pass) leaveOut(old *watermark.Floor) (low uint64, _ *poller.LostError) {
-	before, lost := trusts(old, p.clock, p.from)
-	if lost != nil {
-		return 0, lost
-	}
-	low = before.low(p.clock)
-	p.at = keyAt(max(p.from, p.horizons.reach(low)))
-	// Rows that old shows were met, even if this server shows less: a standby does not list transactions.
-	shown := p.clock.shown()
-	met := shown.with(&before)
-	p.floor = newFloor(met.cut(maxRunning), p.from)
-	return low, nil
-}
-
 // follows returns why the rest of the pass that was cut short at cursor cannot be read here, or nil. If the
 // server has not given out such ids, rows that were before the cursor there may be missing here.
 func (p *pass) follows(cursor *watermark.Cursor) *poller.LostError {
@@ -222,16 +213,28 @@ func (p *pass) follows(cursor *watermark.Cursor) *poller.LostError {
 	return nil
 }
 
-// resume continues at cursor. If readAgain cannot cover the part before it, the pass takes over that part's
-// xmin and horizon: it was read beside a transaction that may be over by now, and the rest alone would settle
-// the whole. For the same reason the floor shows no more than that xmin.
+// resume continues at cursor. Rows that have become visible before it are read again first. So a transaction
+// that was over when this pass began does not keep settled back. This is for a pass that poll.memory cut
+// short: it cannot end before settled moves. If the table has no floor, everything before cursor is read
+// again.
+//
+// If that would settle nothing, the pass takes over the first part's xmin and horizon: it was read beside a
+// transaction that may be over by now, and the rest alone would settle the whole. For the same reason the
+// floor shows no more than that xmin.
 func (p *pass) resume(cursor *watermark.Cursor) {
-	again, ok := p.readAgain(cursor)
 	p.resumed, p.cursor = true, cursor
-	if at := keyOf(cursor); at.after(p.at) {
-		p.at = at
+	again, settles := part{after: keyAt(p.from)}, p.horizons.reach(p.clock.xmin) > p.from
+	switch {
+	case !settles, p.table.noFloor != "":
+	case cursor.Floor == nil:
+		settles = false
+	default:
+		before, lost := trusts(cursor.Floor, p.clock, p.from)
+		again, settles = p.above(&before), lost == nil
 	}
-	if ok {
+	if settles {
+		until := keyOf(cursor)
+		again.until = &until
 		p.parts = append(p.parts, again)
 		return
 	}
@@ -239,27 +242,6 @@ func (p *pass) resume(cursor *watermark.Cursor) {
 	if cursor.Floor != nil {
 		p.floor = newFloor(coarse(p.xmin), p.from)
 	}
-}
-
-// readAgain returns a part with the rows that have become visible before cursor. So a transaction that was
-// over when this pass began does not keep settled back. This is for a pass that poll.memory cut short: it
-// cannot end before settled moves. If the table has no floor, everything before cursor is read again. It
-// returns false if that would settle nothing.
-func (p *pass) readAgain(cursor *watermark.Cursor) (part, bool) {
-	until := keyOf(cursor)
-	again := part{until: &until}
-	if p.horizons.reach(p.clock.xmin) <= p.from || p.table.noFloor == "" && cursor.Floor == nil {
-		return again, false
-	}
-	if p.table.noFloor == "" {
-		before, lost := trusts(cursor.Floor, p.clock, p.from)
-		if lost != nil {
-			return again, false
-		}
-		again.low = before.low(p.clock)
-	}
-	again.after = keyAt(max(p.from, p.horizons.reach(again.low)))
-	return again, true
 }
 
 // batch returns the batch of the next chunk of the part in hand, or nil if its rows are not published. Its
@@ -281,8 +263,8 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 		p.bad = cmp.Or(p.bad, c)
 		return nil, nil
 	}
-	p.good += len(c.rows)
-	b := c.batch()
+	p.good += len(c.Rows)
+	b := &c.Batch
 	b.Identity = &p.identity
 
 	if !part.undated {
@@ -311,7 +293,7 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 		b.Done = &poller.Done{Started: p.started, Complete: true, Fields: p.table.fields, Floor: p.floor,
 			Delayed: p.delays()}
 	}
-	return &b, nil
+	return b, nil
 }
 
 // moveCursor moves the cursor to end. The horizon in it lets the rest of the pass settle what came before.

@@ -70,7 +70,7 @@ func TestAServerWithoutTLSThatAsksForThePasswordInClearNeverGetsIt(t *testing.T)
 		{"?sslmode=disable", true}, {"?sslmode=prefer", true},
 	} {
 		dsn := "postgres://student_ro:s3cretword@" + address + "/store" + test.more
-		db, err := postgres.Open(postgres.Config{DSN: rotation.Literal(dsn)})
+		db, err := postgres.Open(rotation.Literal(dsn), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

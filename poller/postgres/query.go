@@ -140,9 +140,6 @@ func named(ids []int64) query {
 	}
 }
 
-// anyRow asks for one row.
-func anyRow(t *table, after key, _ *key, _ int) statement { return byID(t, "true", after, 1) }
-
 // byID asks for rows in the order of id, which never changes. Parameters of where begin with $3. The smallest
 // int64 has no id before it, so the place before all rows is not an id that lies before it.
 func byID(t *table, where string, after key, limit int) statement {

@@ -52,7 +52,7 @@ func (s *shop) readerOf(c postgres.SourceConfig) *reader {
 
 func openReader(t *testing.T, dsn string, c postgres.SourceConfig) *reader {
 	t.Helper()
-	db, err := postgres.Open(postgres.Config{DSN: rotation.Literal(dsn)})
+	db, err := postgres.Open(rotation.Literal(dsn), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func followed(t *testing.T, path string) (*postgres.DB, *observer.ObservedLogs) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := postgres.Open(postgres.Config{DSN: secret, MaxConnections: 1, Rotation: set})
+	db, err := postgres.Open(secret, set)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestAnAuthorityThatIsReplacedIsUsedByTheNextConnection(t *testing.T) {
 	mount := servers.MountForTest(t, t.TempDir(), b.Files(made))
 	dsn := strings.Replace(secured.AdminDSN("postgres"), "sslmode=disable",
 		"sslmode=verify-full&sslrootcert="+mount.Path("ca"), 1)
-	db, err := postgres.Open(postgres.Config{DSN: rotation.Literal(dsn)})
+	db, err := postgres.Open(rotation.Literal(dsn), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,7 +110,8 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 	if err != nil {
 		return err
 	}
-	p := newPass(s, r, c, t, id)
+	p := &pass{horizons: &s.horizons, table: t, identity: id, clock: c, from: r.From, started: r.Started,
+		firstLoad: r.From <= max(schemas.MinInstant, s.reader.Start)}
 	lags := p.lags(r)
 	if lags {
 		if err := before.wait(); err != nil {
@@ -176,11 +177,10 @@ func (s *Source) full(ctx context.Context, r poller.Request, yield func(poller.B
 			bad = cmp.Or(bad, c)
 			continue
 		}
-		b := c.batch()
 		if c.last && bad == nil {
-			b.Done = &poller.Done{Started: r.Started, Complete: true}
+			c.Done = &poller.Done{Started: r.Started, Complete: true}
 		}
-		if !yield(b, nil) {
+		if !yield(c.Batch, nil) {
 			return nil
 		}
 	}
@@ -204,18 +204,19 @@ func (s *Source) lookup(ctx context.Context, r poller.Request, yield func(poller
 			if err != nil {
 				return err
 			}
-			if empty = empty && c.count() == 0; !yield(c.batch(), nil) {
+			if empty = empty && c.count() == 0; !yield(c.Batch, nil) {
 				return nil
 			}
 		}
 	}
 	if empty { // there are none of these ids: are there others?
-		for c, err := range s.reader.chunks(ctx, anyRow, beforeAll, nil) {
-			if err != nil {
-				return err
-			}
-			empty = c.count() == 0
-			break // one row is enough
+		t, err := s.reader.describe(ctx)
+		if err == nil {
+			none := statement{sql: "SELECT NOT EXISTS (SELECT FROM " + t.name + ")"}
+			_, err = s.reader.db.ask(ctx, t, &s.reader.lineage, &none, &empty)
+		}
+		if err != nil {
+			return s.reader.db.explain(s.reader.Resource.Table, err)
 		}
 	}
 	done := &poller.Done{Started: r.Started, Complete: true, Empty: empty}

@@ -87,8 +87,7 @@ func TestRowsAreReadOnceHoweverWideTheyAre(t *testing.T) {
 	}
 }
 
-// A transaction is asked for one row at a time when rows are that wide, and the question for any row asks for
-// one too.
+// The question whether the table has any row reads none.
 func TestALookupOfRowsThatAreGoneReadsNoOtherWideRows(t *testing.T) {
 	s := openShop(t, ordersTable)
 	s.exec(wideOrders(1, 20, 1<<20))

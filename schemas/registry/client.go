@@ -109,8 +109,8 @@ func (c *Client) Ensure(
 	return keyID, valueID, nil
 }
 
-// WouldEnsure is Ensure without registering: it asks whether the registry would take a schema that is missing.
-// Then its id is 0. It asks about both subjects, unless the error is about the registry as a whole.
+// WouldEnsure is Ensure without registering: it asks whether the registry would take a schema that is
+// missing. Then its id is 0. It asks about both subjects, unless the error is about the registry as a whole.
 func (c *Client) WouldEnsure(
 	ctx context.Context, topic string, r *schemas.Resource, auto bool,
 ) (keyID, valueID int, err error) {

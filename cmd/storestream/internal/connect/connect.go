@@ -121,7 +121,7 @@ func OpenSources(cfg *config.Config, log *zap.Logger, change ...func(*client.Con
 	}
 	s := &Sources{resources: cfg.Resources, service: service, dialect: NewDialect(cfg, how.Log)}
 	if dsn := cfg.Postgres.DSN; dsn.IsSet() {
-		s.db, err = postgres.Open(postgres.Config{DSN: dsn, Rotation: cfg.Rotation()})
+		s.db, err = postgres.Open(dsn, cfg.Rotation())
 		if err != nil {
 			service.Close()
 			return nil, err
