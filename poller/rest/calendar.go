@@ -23,7 +23,8 @@ import (
 //
 //   - Days that begin early (Asia): once the days up to d are closed, the last hours of the UTC day d lie in
 //     the service's day d+1, which is not read yet. So d is settled only after the window behind it was
-//     read whole, which would have shown them. If that could not be read whole, the days before d are settled.
+//     read whole, which would have shown them. If that could not be read whole, only the days before d are
+//     settled.
 //   - Days that begin late (America): the first hours of the UTC day d lie in the service's day d-1, which
 //     may be closed already. So a pass begins to read a day before the first that it settles (begin). It
 //     begins on that day only if an answer from that day on has shown a row of its first quarter of an

@@ -70,14 +70,11 @@ func NewSource(cfg SourceConfig) *Source {
 	if cfg.Days == nil {
 		cfg.Days = func([]DayRange) {}
 	}
-	count := client.Counters{
-		Request: func(code string) { cfg.Metrics.HTTPRequests(code).Inc() },
-		Refused: cfg.Metrics.RateLimited.Add,
-	}
+	counted := func(code string) { cfg.Metrics.HTTPRequests(code).Inc() }
+	endpoint := cfg.Client.Endpoint(cfg.Resource.Path, counted, cfg.Metrics.RateLimited.Add)
 	clock := cfg.Client.Clock()
 	s := &Source{
-		cfg: cfg, endpoint: cfg.Client.Endpoint(cfg.Resource.Path, count), clock: clock,
-		parser: schemas.NewRowParser(cfg.Resource), linger: flushEvery,
+		cfg: cfg, endpoint: endpoint, clock: clock, parser: schemas.NewRowParser(cfg.Resource), linger: flushEvery,
 		calendar: calendar{clock: clock, overlap: cfg.Overlap, dialect: cfg.Dialect, begun: past}, firstPage: -1,
 		batches: batchOfDays{days: 1}, earliest: past, days: days{},
 		reader: paging.NewReader(cfg.Dialect.Value(dialect.Count) != dialect.Estimate),
