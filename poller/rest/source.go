@@ -110,7 +110,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 				settled: schemas.MinInstant, fields: newFields(s.cfg.Resource, r.Fields)}
 			var err error
 			if !s.clock.Heard() { // which days are over depends on the service's clock
-				today := updatedOn(span{From: dayOf(schemas.InstantOf(s.clock.Now())), To: future})
+				today := on(updated, span{From: dayOf(schemas.InstantOf(s.clock.Now())), To: future})
 				_, err = rd.glance(ctx, today, 0, 1, func(client.Page) bool { return true })
 			}
 			switch {
@@ -121,7 +121,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 				err = s.lookup(ctx, rd)
 			default:
 				if err = s.planPass(ctx, rd); err == nil {
-					err = rd.closeDays(ctx, updatedOn)
+					err = rd.closeDays(ctx, updated)
 				}
 				if err == nil && !rd.replan {
 					err = s.readOpenWindow(ctx, rd)
