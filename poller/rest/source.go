@@ -8,6 +8,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
@@ -36,7 +37,7 @@ type SourceConfig struct {
 	// Doing, if set, gets the activity of a read, for people ("closing 2026-11-20"), and "" when it ends.
 	Doing func(string)
 	// Days, if set, gets the state of the days that are not settled, whenever a pass has learned of a change.
-	Days func([]DayRange)
+	Days func([]health.Days)
 }
 
 // Source reads one resource. See poller.Source; it uses no cursor: a pass settles day by day, and one that
@@ -68,7 +69,7 @@ func NewSource(cfg SourceConfig) *Source {
 		cfg.Doing = func(string) {}
 	}
 	if cfg.Days == nil {
-		cfg.Days = func([]DayRange) {}
+		cfg.Days = func([]health.Days) {}
 	}
 	counted := func(code string) { cfg.Metrics.HTTPRequests(code).Inc() }
 	endpoint := cfg.Client.Endpoint(cfg.Resource.Path, counted, cfg.Metrics.RateLimited.Add)
