@@ -89,12 +89,11 @@ func (c *calendar) check(a *paging.Answer, asked span) (replan bool) {
 		if asked.From > c.begun && at >= startOf(asked.From) && at < startOf(asked.From)+dialect.Quarter {
 			c.begun = asked.From
 		}
-		off := dialect.Outside(at, startOf(asked.From), startOf(dayAfter(asked.To)))
-		switch {
-		case dialect.ShowsOtherZone(off) && !c.notUTC:
+		switch otherZone, unasked := dialect.Outside(at, startOf(asked.From), startOf(dayAfter(asked.To))); {
+		case otherZone && !c.notUTC:
 			c.dialect.Prove(dialect.Days, dialect.Other, rowAmong(at, asked))
 			return true
-		case dialect.Unasked(off):
+		case unasked:
 			a.Doubt = "the service answers with rows that were not asked for, as if it did not filter by updated_at"
 		}
 	}

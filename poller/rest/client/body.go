@@ -52,12 +52,3 @@ func (e *Endpoint) read(answer *http.Response) error {
 	}
 	return err
 }
-
-// release gives back the memory of a large body. The text is gone.
-func (e *Endpoint) release() {
-	e.body.Reset()
-	if e.large {
-		e.large, e.body = false, bytes.Buffer{}
-		<-e.client.large
-	}
-}

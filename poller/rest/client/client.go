@@ -155,7 +155,7 @@ func (c *Client) key(ctx context.Context, refused string) (key string, err error
 		return c.fetched, nil
 	}
 	e := c.Endpoint(keyPath, func(string) {}, func(float64) {})
-	defer e.release()
+	defer e.Release()
 	e.open, e.parse = true, func(body []byte, _ [][]byte) (_ Page, err error) {
 		key, err = readKey(body)
 		return Page{}, err

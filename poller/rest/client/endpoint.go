@@ -52,7 +52,11 @@ func (c *Client) Endpoint(path string, counted func(code string), waited func(se
 
 // Release gives back the memory of the last Page. The caller no longer needs its rows.
 func (e *Endpoint) Release() {
-	e.release()
+	e.body.Reset()
+	if e.large {
+		e.large, e.body = false, bytes.Buffer{}
+		<-e.client.large
+	}
 	if len(e.rows) > 10_000 {
 		e.rows = nil
 	}
@@ -74,7 +78,7 @@ func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
 	c, renewals := e.client, 0
 	pauses := backoff.ExponentialBackOff{InitialInterval: 250 * time.Millisecond, MaxInterval: 20 * time.Second,
 		Multiplier: 2, RandomizationFactor: 0.5}
-	e.release()
+	e.Release()
 	for tries := 1; ; tries++ {
 		if err = c.limit.wait(ctx, e.waited); err != nil {
 			return p, err
@@ -100,7 +104,7 @@ func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
 			c.accepted(began)
 			return p, nil
 		}
-		e.release() // before the wait: others may want to read large answers meanwhile
+		e.Release() // before the wait: others may want to read large answers meanwhile
 		failed.Tries = tries
 		switch status := failed.Status; {
 		case failed.ForRate() || unclear(status) && e.head.Get("Retry-After") != "":
