@@ -23,7 +23,8 @@ import (
 //
 //   - Days that begin early (Asia): once the days up to d are closed, the last hours of the UTC day d lie in
 //     the service's day d+1, which is not read yet. So d is settled only after the window behind it was
-//     read whole, which would have shown them. If that could not be read whole, the days before d are settled.
+//     read whole, which would have shown them. If that could not be read whole, only the days before d are
+//     settled.
 //   - Days that begin late (America): the first hours of the UTC day d lie in the service's day d-1, which
 //     may be closed already. So a pass begins to read a day before the first that it settles (begin). It
 //     begins on that day only if an answer from that day on has shown a row of its first quarter of an
@@ -43,9 +44,10 @@ type calendar struct {
 	clock   *client.Clock
 	overlap time.Duration
 	dialect *dialect.Dialect
-	// The dialect's values by which this read asks: days are cut in another zone, and to_ dates are midnights.
-	notUTC                           bool
-	updatedMidnight, createdMidnight bool
+	// The dialect's values by which this read asks: days are cut in another zone, and the to_ dates of a
+	// dimension are midnights.
+	notUTC    bool
+	midnights [2]bool
 	// begun is the newest day that was shown to begin at midnight UTC or before.
 	begun day
 }
@@ -56,14 +58,10 @@ type calendar struct {
 func (c *calendar) adopt() (changed bool) {
 	before := *c
 	c.notUTC = c.dialect.Value(dialect.Days) == dialect.Other
-	c.updatedMidnight = c.dialect.Value(dialect.UpdatedTo) == dialect.Midnight
-	c.createdMidnight = c.dialect.Value(dialect.CreatedTo) == dialect.Midnight
+	for i, to := range toDates {
+		c.midnights[i] = c.dialect.Value(to) == dialect.Midnight
+	}
 	return *c != before
-}
-
-// midnight reports whether this read takes the dates of to for midnights.
-func (c *calendar) midnight(to *dialect.Property) bool {
-	return to == dialect.UpdatedTo && c.updatedMidnight || to == dialect.CreatedTo && c.createdMidnight
 }
 
 // wentBack returns a *poller.LostError where the service's clock shows a time that is settled: what
@@ -91,42 +89,20 @@ func (c *calendar) check(a *paging.Answer, asked span) (replan bool) {
 		if asked.From > c.begun && at >= startOf(asked.From) && at < startOf(asked.From)+dialect.Quarter {
 			c.begun = asked.From
 		}
-		off := outside(at, asked)
-		switch {
-		case dialect.ShowsOtherZone(off) && !c.notUTC:
+		switch otherZone, unasked := dialect.Outside(at, startOf(asked.From), startOf(dayAfter(asked.To))); {
+		case otherZone && !c.notUTC:
 			c.dialect.Prove(dialect.Days, dialect.Other, rowAmong(at, asked))
 			return true
-		case dialect.Unasked(off):
+		case unasked:
 			a.Doubt = "the service answers with rows that were not asked for, as if it did not filter by updated_at"
 		}
 	}
 	return false
 }
 
-// notMidnight reports whether to is taken for midnights and a row of that time contradicts it.
-func (c *calendar) notMidnight(to *dialect.Property, at schemas.Instant, asked span) (replan bool) {
-	if !c.midnight(to) || asked.To == future || !dialect.PastMidnight(at, startOf(asked.To+1)) {
-		return false
-	}
-	c.dialect.NotMidnight(to, rowAmong(at, asked))
-	return true
-}
-
 // rowAmong is evidence: a row of that time came among those of some days.
 func rowAmong(at schemas.Instant, asked span) string {
 	return fmt.Sprintf("a row of %s came among the rows of %s", at, asked)
-}
-
-// outside is how far i lies outside of the UTC days of s.
-func outside(i schemas.Instant, s span) time.Duration {
-	from, end := schemas.MinInstant, schemas.MaxInstant
-	if s.From != past {
-		from = startOf(s.From)
-	}
-	if s.To != future {
-		end = startOf(s.To + 1)
-	}
-	return dialect.Outside(i, from, end)
 }
 
 // margin is how many days around a UTC day are asked for.
@@ -141,7 +117,7 @@ func (c *calendar) margin() day {
 // passed. Where the midnight at its end is in its window, too, that has passed with all its fractions.
 func (c *calendar) lastOver() day {
 	over := c.clock.Over().Add(-c.overlap)
-	if c.updatedMidnight {
+	if c.midnights[updated] {
 		over = over.Add(-dialect.Grace)
 	}
 	return dayOf(over) - 1 - c.margin()
@@ -149,20 +125,12 @@ func (c *calendar) lastOver() day {
 
 // query is the request for one page of w, so that all of its last days is in it.
 func (c *calendar) query(w window, page, size int) string {
-	if c.updatedMidnight {
-		w.updated.To = dayAfter(w.updated.To)
-	}
-	if c.createdMidnight {
-		w.created.To = dayAfter(w.created.To)
+	for i, midnight := range c.midnights {
+		if midnight {
+			w[i].To = dayAfter(w[i].To)
+		}
 	}
 	return w.query(page, size)
-}
-
-func dayAfter(d day) day {
-	if d == future {
-		return d
-	}
-	return d + 1
 }
 
 // settledBefore is what is settled once the service's days before d are closed. behind is set if d was read

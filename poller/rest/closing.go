@@ -17,7 +17,7 @@ import (
 //
 // The day only says where to begin to cut the past into windows. The first window has no lower bound, so a
 // wrong answer here costs requests and loses nothing.
-func (rd *read) findFirst(ctx context.Context, along func(span) window, known day) error {
+func (rd *read) findFirst(ctx context.Context, dimension int, known day) error {
 	rd.next, rd.firstOpen = rd.from, rd.from
 	if rd.from != past {
 		return nil
@@ -27,7 +27,8 @@ func (rd *read) findFirst(ctx context.Context, along func(span) window, known da
 	low, high, until := day(0), last, last // rows from before 1970 end up in the first window
 	for n := 1; ; n++ {
 		empty := true
-		_, err := rd.glance(ctx, along(span{From: past, To: until}), 0, 1, func(p client.Page) (enough bool) {
+		w := on(dimension, span{From: past, To: until})
+		_, err := rd.glance(ctx, w, 0, 1, func(p client.Page) (enough bool) {
 			empty = empty && len(p.Rows) == 0 && p.Count <= 0 // one that counts rows and shows none proves nothing
 			return !empty
 		})
@@ -55,13 +56,13 @@ func (rd *read) findFirst(ctx context.Context, along func(span) window, known da
 	}
 }
 
-// closeDays reads the days from rd.next to rd.last, several at once, along updated_at or created_at. If
+// closeDays reads the days of a dimension from rd.next to rd.last, several at once. If
 // nothing is known of the days before, the first window has no lower bound.
 //
 // A pass closes them, and lets settled follow. A day that cannot be closed delays settling, not the days
 // behind it: they are closed too and remembered, and when that day can be closed, settled passes them all at
 // once. Any other read ends with an error at a day that was not read whole.
-func (rd *read) closeDays(ctx context.Context, along func(span) window) error {
+func (rd *read) closeDays(ctx context.Context, dimension int) error {
 	s := rd.src
 	known, batches, verb := s.days, &s.batches, "closing "
 	if rd.req.Kind != poller.Pass {
@@ -87,7 +88,7 @@ func (rd *read) closeDays(ctx context.Context, along func(span) window) error {
 			asked.From = s.calendar.begin(next)
 		}
 		s.cfg.Doing(verb + days.String())
-		w := along(asked)
+		w := on(dimension, asked)
 		m := batches.machine(s.reader, rd.set(w, false), days.Length(), next == last)
 		o, err := rd.pages(ctx, w, m)
 		if err == nil && !rd.replan {
@@ -131,6 +132,6 @@ func (rd *read) passClosed(known days) {
 		rd.closed = true
 	}
 	if rd.next = max(rd.next, rd.firstOpen); rd.req.Kind == poller.Pass {
-		rd.src.report(rd.firstOpen, rd.last)
+		rd.src.cfg.Days(known.ranges(rd.firstOpen, rd.last, rd.src.calendar.margin()))
 	}
 }

@@ -3,6 +3,8 @@ package rest
 import (
 	"maps"
 	"time"
+
+	"github.com/storestream/storestream/internal/health"
 )
 
 const (
@@ -61,39 +63,18 @@ func (d days) freeUntil(n, last day) day {
 	return n
 }
 
-// DayRange is a run of consecutive unsettled UTC days with the same state, as the status page shows it.
-type DayRange struct {
-	// From and To are the beginnings of the first day and of the last; To is zero if there is no end.
-	From, To time.Time
-	// State of the days. If they are not closed, Why is the reason, and Next when they are tried again.
-	State DayState
-	Why   string
-	Next  time.Time
-}
-
-// DayState is how far a day is that is not settled.
-type DayState int
-
-// The states of days.
-const (
-	Unread    DayState = iota // over, and not closed
-	Closed                    // settled follows once the days before it are closed, and their rows are published
-	NotClosed                 // cannot be closed now
-	Open                      // not over
-)
-
 // ranges returns the state of the UTC days from settled on. The service's days before settled are closed,
 // and those up to last are over. A UTC day has rows in so many of its neighbors, and their worst state: not
 // closed, then unread, then closed.
-func (d days) ranges(settled, last, neighbors day) (all []DayRange) {
+func (d days) ranges(settled, last, neighbors day) (all []health.Days) {
 	n := settled - neighbors
 	for ; n+neighbors <= last; n++ {
-		one := DayRange{From: startOf(n).Time(), To: startOf(n).Time(), State: Closed}
-		for m := max(settled, n-neighbors); m <= n+neighbors && one.State != NotClosed; m++ {
+		one := health.Days{From: n.String(), To: n.String(), State: "closed"}
+		for m := max(settled, n-neighbors); m <= n+neighbors && one.Why == ""; m++ {
 			if is := d[m]; is.why != "" {
-				one.State, one.Why, one.Next = NotClosed, is.why, is.next
+				one.State, one.Why, one.Next = "not_closed", is.why, is.next.UTC()
 			} else if !is.closed {
-				one.State = Unread
+				one.State = "unread"
 			}
 		}
 		if k := len(all) - 1; k >= 0 && all[k].State == one.State && all[k].Why == one.Why {
@@ -102,5 +83,5 @@ func (d days) ranges(settled, last, neighbors day) (all []DayRange) {
 		}
 		all = append(all, one)
 	}
-	return append(all, DayRange{From: startOf(n).Time(), State: Open})
+	return append(all, health.Days{From: n.String(), State: "open"})
 }

@@ -186,7 +186,7 @@ func TestAPlanThatIsMadeAgainUnchangedReadsTheDaysOfTheDroppedBatchAgain(t *test
 	taken := 0
 	src.cfg.Metrics.PagePasses = takesBack{src.cfg.Metrics.PagePasses, func() {
 		if src.cfg.Dialect.Value(dialect.Days) == dialect.Other {
-			src.cfg.Dialect.Refute(dialect.Days, "another source")
+			src.cfg.Dialect.Prove(dialect.Days, "", "another source")
 			taken++
 		}
 	}}

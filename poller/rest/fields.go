@@ -89,7 +89,7 @@ func (f *fields) check(ctx context.Context, rd *read, w window, page, size int) 
 		}
 	}
 	for n := 0; n < confirmations && len(lost) > 0; n++ {
-		others, without, err := f.glance(ctx, rd, window{updated: always, created: always}, 0, paging.PageSize)
+		others, without, err := f.glance(ctx, rd, window{always, always}, 0, paging.PageSize)
 		if err != nil {
 			return err
 		}

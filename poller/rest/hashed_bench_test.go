@@ -38,7 +38,7 @@ func BenchmarkRowsOfUsersHashed(b *testing.B) {
 	}
 	page = append(page, `],"meta":{"page":0,"page_size":1000,"count":1000,"has_more":false}}`...)
 	day := dayOf(schemas.InstantOf(time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)))
-	of := window{updated: span{From: day, To: day}, created: always}
+	of := on(updated, span{From: day, To: day})
 	var reads []*read
 	for _, fields := range []map[string]schemas.Policy{nil, {"users.email": schemas.PolicyHash,
 		"users.street_address": schemas.PolicyHash, "users.last_name": schemas.PolicyHash}} {

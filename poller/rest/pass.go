@@ -46,8 +46,7 @@ func (s *Source) planPass(ctx context.Context, rd *read) error {
 	rd.from, rd.last = s.calendar.firstDay(max(rd.req.From, s.cfg.Start)), s.calendar.lastOver()
 	rd.open = max(rd.from, rd.last+1)
 	rd.whole = rd.req.Complete || rd.from == past
-	s.report(rd.from, rd.last)
-	err := rd.findFirst(ctx, updatedOn, s.earliest)
+	err := rd.findFirst(ctx, updated, s.earliest)
 	if rd.from == past && rd.next <= rd.last {
 		s.earliest = rd.next
 	}
@@ -72,7 +71,7 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 	}
 	began, reach := s.clock.Now(), s.clock.Service().Add(-s.cfg.Overlap)
 	s.cfg.Doing("reading what changed since " + open.String())
-	w := updatedOn(span{From: open, To: future})
+	w := on(updated, span{From: open, To: future})
 	if m.paged && m.from == open && s.calendar.begin(open) != open {
 		// A row of the first quarter of an hour shows that the day begins at midnight. Then the day before,
 		// which costs pages, need not be read. The first page may have such a row.
@@ -81,7 +80,7 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 			return err
 		}
 	}
-	w.updated.From = s.calendar.begin(open)
+	w[updated].From = s.calendar.begin(open)
 	rd.old = ""
 	set := rd.set(w, true)
 	set.Once = !whole || busy.Before(m.nextRepeatedRead)
@@ -115,20 +114,9 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 // this would cost as much as to read all.
 func (s *Source) newest(ctx context.Context, rd *read) (ok bool, err error) {
 	m := &s.open
-	w := updatedOn(span{From: s.calendar.begin(m.from), To: future})
+	w := on(updated, span{From: s.calendar.begin(m.from), To: future})
 	machine := s.reader.Newest(rd.set(w, true), int64(m.reach), m.last, max(3, m.requests/2))
 	o, err := rd.pages(ctx, w, machine)
 	m.last = o.Last
 	return o.Whole, err
-}
-
-// report shows people the state of the days from settled on.
-func (s *Source) report(settled, last day) {
-	if settled == past { // a first load: it begins with the earliest row
-		settled = last + 1
-		if s.earliest != past {
-			settled = s.earliest
-		}
-	}
-	s.cfg.Days(s.days.ranges(settled, last, s.calendar.margin()))
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
 	"github.com/storestream/storestream/schemas"
@@ -243,14 +244,14 @@ func TestAServiceThatCutsDaysInAnotherZoneLosesNoRow(t *testing.T) {
 				s.products = append(s.products, product{id: int64(i + 1), created: when, updated: when})
 			}
 			src := s.fresh()
-			var told []DayRange
-			src.cfg.Days = func(ranges []DayRange) { told = ranges }
+			var told []health.Days
+			src.cfg.Days = func(days []health.Days) { told = days }
 			got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
 			if err != nil {
 				t.Fatal(err)
 			}
 			got.has(t, s.products)
-			if len(told) != 1 || told[0].State != Open || told[0].From != at("2026-11-18T00:00:00Z") {
+			if len(told) != 1 || told[0].State != "open" || told[0].From != "2026-11-18" {
 				t.Errorf("days that are not settled: %+v", told)
 			}
 			if got.settled != midnight("2026-11-18") || !src.calendar.notUTC {
@@ -347,11 +348,10 @@ func TestADayThatDoesNotComeCleanIsNotClosedAndLaterDaysGoOn(t *testing.T) {
 	}
 	src := s.fresh()
 	var told []string // the last time
-	src.cfg.Days = func(ranges []DayRange) {
+	src.cfg.Days = func(ranges []health.Days) {
 		told = nil
 		for _, r := range ranges {
-			told = append(told, fmt.Sprintf("%d %s..%s %.27s %v", r.State, r.From.Format(time.DateOnly),
-				r.To.Format(time.DateOnly), r.Why, !r.Next.IsZero()))
+			told = append(told, fmt.Sprintf("%s %s..%s %.27s %v", r.State, r.From, r.To, r.Why, !r.Next.IsZero()))
 		}
 	}
 	says := func(when string, want ...string) {
@@ -364,9 +364,8 @@ func TestADayThatDoesNotComeCleanIsNotClosedAndLaterDaysGoOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	notClosed := fmt.Sprintf("%d 2026-11-16..2026-11-16 2026-11-16 cannot be closed true", NotClosed)
-	closed := fmt.Sprintf("%d 2026-11-17..2026-11-19  false", Closed)
-	open := fmt.Sprintf("%d 2026-11-20..0001-01-01  false", Open)
+	const notClosed = "not_closed 2026-11-16..2026-11-16 2026-11-16 cannot be closed true"
+	const closed, open = "closed 2026-11-17..2026-11-19  false", "open 2026-11-20..  false"
 	says("after the first load", notClosed, closed, open)
 	if got.settled != midnight("2026-11-15") || got.done.Complete || // in Asia its day has rows of the 15th
 		!strings.Contains(got.done.Delayed, "2026-11-16") {
@@ -404,7 +403,7 @@ func TestDaysThatWaitAreReportedOnceAPass(t *testing.T) {
 	years := span{From: dayOf(midnight("2006-11-20")), To: dayOf(midnight("2026-11-19"))}
 	src.days.leaveOpen(years, "some reason")
 	reports := 0
-	src.cfg.Days = func([]DayRange) { reports++ }
+	src.cfg.Days = func([]health.Days) { reports++ }
 	got, err := readAll(t.Context(), src, pass(midnight("2006-11-20")))
 	if err != nil || got.done.Delayed != "some reason" || reports > 3 {
 		t.Errorf("%d reports, done %+v, %v", reports, got.done, err)

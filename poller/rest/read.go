@@ -60,8 +60,7 @@ type read struct {
 	met bool // a page had a row
 	// sought are the suspects of a Lookup that no page has shown.
 	sought map[int64]bool
-	// updatedTo and createdTo are the proofs by this read's answers that to_ dates take in whole days.
-	updatedTo, createdTo dialect.ToDate
+	proofs [2]dialect.ToDate // by this read's answers, that the to_ dates of a dimension take in whole days
 	// tried is set once the read has looked how the service reads created_to, which it does when a set is
 	// cut. unsure says why it did not find out.
 	tried  bool
@@ -76,7 +75,7 @@ type read struct {
 
 // set describes w to package paging.
 func (rd *read) set(w window, growing bool) paging.Set {
-	return paging.Set{Created: w.created, Growing: growing, Began: int64(rd.src.clock.Service())}
+	return paging.Set{Created: w[created], Growing: growing, Began: int64(rd.src.clock.Service())}
 }
 
 // settle moves settled over the days before firstOpen, which was read, whole or not. A closed day that is not
@@ -99,7 +98,7 @@ func (rd *read) pages(ctx context.Context, w window, m *paging.Machine) (o pagin
 		s.cfg.Metrics.PagePasses.Add(float64(m.Outcome().Passes))
 	}()
 	for q, ok := m.Next(); ok; q, ok = m.Next() {
-		part := window{updated: w.updated, created: q.Created}
+		part := window{updated: w[updated], created: q.Created}
 		asked := time.Now()
 		p, err := s.endpoint.Page(ctx, s.calendar.query(part, q.Page, q.Size))
 		a, err := rd.answer(p, err, part, q.Page, asked)
@@ -107,10 +106,10 @@ func (rd *read) pages(ctx context.Context, w window, m *paging.Machine) (o pagin
 		if err == nil && !rd.replan {
 			err = rd.fields.check(ctx, rd, part, q.Page, q.Size)
 		}
-		if cut := q.Created.To != future && !rd.createdTo.Whole; cut && err == nil && !rd.replan {
+		if cut := q.Created.To != future && !rd.proofs[created].Whole; cut && err == nil && !rd.replan {
 			if !rd.tried {
 				rd.tried = true
-				rd.unsure, err = rd.learnUpTo(ctx, dialect.CreatedTo, window{updated: always, created: always})
+				rd.unsure, err = rd.learnUpTo(ctx, created, window{always, always})
 			}
 			a.Doubt = cmp.Or(a.Doubt, rd.unsure)
 		}
@@ -135,7 +134,7 @@ func (rd *read) pages(ctx context.Context, w window, m *paging.Machine) (o pagin
 // before that, the Date that came before was another server's, or this one is from a cache.
 func (rd *read) early(w window, growing bool, made schemas.Instant) string {
 	if growing || made == schemas.MinInstant ||
-		made >= startOf(min(w.updated.To, w.created.To)+1).Add(rd.src.cfg.Overlap) {
+		made >= startOf(min(w[updated].To, w[created].To)+1).Add(rd.src.cfg.Overlap) {
 		return ""
 	}
 	return "by its own Date, an answer was made before this was over: the service's servers have " +
@@ -145,14 +144,12 @@ func (rd *read) early(w window, growing bool, made schemas.Instant) string {
 // checkEnd looks whether w, which was read whole, lacks rows of its last day because the service reads to_
 // dates as midnights.
 func (rd *read) checkEnd(ctx context.Context, w window, o *paging.Outcome) (err error) {
-	along, last := updatedOn, w.updated.To
-	if w.toDate() == dialect.CreatedTo {
-		along, last = createdOn, w.created.To
-	}
+	dimension := w.bounded()
+	last := w[dimension].To
 	if !o.Whole || last == future {
 		return nil
 	}
-	o.Why, err = rd.learnUpTo(ctx, w.toDate(), along(span{From: last, To: last + 1}))
+	o.Why, err = rd.learnUpTo(ctx, dimension, on(dimension, span{From: last, To: last + 1}))
 	o.Whole = o.Why == ""
 	return err
 }
@@ -188,13 +185,13 @@ func (rd *read) answer(
 	}
 	// Sets are cut by the days on which rows were created. A set that fits a page, or is one day, is not cut.
 	several := p.More || page > 0 || p.Count > len(p.Rows)
-	rd.parse(&a, p.Rows, w.created, several && !w.created.Single())
+	rd.parse(&a, p.Rows, w[created], several && !w[created].Single())
 	for _, row := range a.Rows {
 		if row.Updated != paging.NoTime {
-			rd.learn(dialect.UpdatedTo, schemas.Instant(row.Updated), w.updated)
+			rd.learn(updated, schemas.Instant(row.Updated), w[updated])
 		}
 	}
-	rd.replan = rd.replan || s.calendar.check(&a, w.updated)
+	rd.replan = rd.replan || s.calendar.check(&a, w[updated])
 	return a, nil
 }
 
@@ -287,13 +284,13 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, asked span, withCreated b
 			b.Rejects = append(b.Rejects, *reject)
 			rd.bytes += len(reject.Row)
 		}
-		if withCreated || asked.To != future && !rd.createdTo.Whole {
-			created, ok := parser.CreatedAt(raw)
+		if withCreated || asked.To != future && !rd.proofs[created].Whole {
+			at, ok := parser.CreatedAt(raw)
 			if ok {
-				rd.learn(dialect.CreatedTo, created, asked)
+				rd.learn(created, at, asked)
 			}
 			if row.Undated = withCreated && !ok; withCreated && ok {
-				row.Created = dayOf(created)
+				row.Created = dayOf(at)
 			}
 		}
 		a.Rows = append(a.Rows, row)

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
@@ -36,7 +37,7 @@ type SourceConfig struct {
 	// Doing, if set, gets the activity of a read, for people ("closing 2026-11-20"), and "" when it ends.
 	Doing func(string)
 	// Days, if set, gets the state of the days that are not settled, whenever a pass has learned of a change.
-	Days func([]DayRange)
+	Days func([]health.Days)
 }
 
 // Source reads one resource. See poller.Source; it uses no cursor: a pass settles day by day, and one that
@@ -68,16 +69,13 @@ func NewSource(cfg SourceConfig) *Source {
 		cfg.Doing = func(string) {}
 	}
 	if cfg.Days == nil {
-		cfg.Days = func([]DayRange) {}
+		cfg.Days = func([]health.Days) {}
 	}
-	count := client.Counters{
-		Request: func(code string) { cfg.Metrics.HTTPRequests(code).Inc() },
-		Refused: cfg.Metrics.RateLimited.Add,
-	}
+	counted := func(code string) { cfg.Metrics.HTTPRequests(code).Inc() }
+	endpoint := cfg.Client.Endpoint(cfg.Resource.Path, counted, cfg.Metrics.RateLimited.Add)
 	clock := cfg.Client.Clock()
 	s := &Source{
-		cfg: cfg, endpoint: cfg.Client.Endpoint(cfg.Resource.Path, count), clock: clock,
-		parser: schemas.NewRowParser(cfg.Resource), linger: flushEvery,
+		cfg: cfg, endpoint: endpoint, clock: clock, parser: schemas.NewRowParser(cfg.Resource), linger: flushEvery,
 		calendar: calendar{clock: clock, overlap: cfg.Overlap, dialect: cfg.Dialect, begun: past}, firstPage: -1,
 		batches: batchOfDays{days: 1}, earliest: past, days: days{},
 		reader: paging.NewReader(cfg.Dialect.Value(dialect.Count) != dialect.Estimate),
@@ -113,7 +111,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 				settled: schemas.MinInstant, fields: newFields(s.cfg.Resource, r.Fields)}
 			var err error
 			if !s.clock.Heard() { // which days are over depends on the service's clock
-				today := updatedOn(span{From: dayOf(schemas.InstantOf(s.clock.Now())), To: future})
+				today := on(updated, span{From: dayOf(schemas.InstantOf(s.clock.Now())), To: future})
 				_, err = rd.glance(ctx, today, 0, 1, func(client.Page) bool { return true })
 			}
 			switch {
@@ -124,7 +122,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 				err = s.lookup(ctx, rd)
 			default:
 				if err = s.planPass(ctx, rd); err == nil {
-					err = rd.closeDays(ctx, updatedOn)
+					err = rd.closeDays(ctx, updated)
 				}
 				if err == nil && !rd.replan {
 					err = s.readOpenWindow(ctx, rd)

@@ -15,31 +15,21 @@ import (
 // beyond its end. If there are any, their days are asked for alone. If none shows them, and they are still
 // there, days are not whole (read.learnUpTo).
 
-// toDate is what ends w: created_to, if w is bounded by that at all.
-func (w window) toDate() *dialect.Property {
-	if w.created != always {
-		return dialect.CreatedTo
+// learn takes the time of a row in the answer to asked, days of a dimension. It may prove that days are
+// whole. If it contradicts that they are not, learn sets replan.
+func (rd *read) learn(dimension int, at schemas.Instant, asked span) {
+	c, proof := &rd.src.calendar, &rd.proofs[dimension]
+	if asked.To == future {
+		return
 	}
-	return dialect.UpdatedTo
-}
-
-// upToRounds is how often it has to show that days are not whole.
-const upToRounds = 2
-
-// shown returns the proof of this read for to.
-func (rd *read) shown(to *dialect.Property) *dialect.ToDate {
-	if to == dialect.CreatedTo {
-		return &rd.createdTo
+	if c.midnights[dimension] {
+		if dialect.PastMidnight(at, startOf(asked.To+1)) {
+			c.dialect.NotMidnight(toDates[dimension], rowAmong(at, asked))
+			rd.replan = true
+		}
+		return
 	}
-	return &rd.updatedTo
-}
-
-// learn takes the time of a row in the answer to asked. It may prove that days are whole. If it contradicts
-// that they are not, learn sets replan.
-func (rd *read) learn(to *dialect.Property, at schemas.Instant, asked span) {
-	rd.replan = rd.src.calendar.notMidnight(to, at, asked) || rd.replan
-	proof := rd.shown(to)
-	if rd.src.calendar.midnight(to) || proof.Whole || asked.To == future || outside(at, asked) > 0 {
+	if proof.Whole || at < startOf(asked.From) || at >= startOf(asked.To+1) {
 		return
 	}
 	proof.Met(at, startOf(asked.To))
@@ -47,31 +37,29 @@ func (rd *read) learn(to *dialect.Property, at schemas.Instant, asked span) {
 		proof.MetAlone(at)
 	}
 	if proof.Whole {
-		rd.src.cfg.Dialect.Prove(to, dialect.Whole, rowAmong(at, asked))
+		c.dialect.Prove(toDates[dimension], dialect.Whole, rowAmong(at, asked))
 	}
 }
 
-// learnUpTo finds out how the service reads the dates of to, if the rows of w show it. It publishes
-// nothing. If the service reads them otherwise than this read takes it, learnUpTo sets replan. It returns
-// why that could not be found out now. Otherwise the service reads them as this read takes it, or no row of
-// w makes a difference.
-func (rd *read) learnUpTo(ctx context.Context, to *dialect.Property, w window) (why string, err error) {
+// learnUpTo finds out how the service reads the to_ dates of a dimension, if the rows of w show it. It
+// publishes nothing. If the service reads them otherwise than this read takes it, learnUpTo sets replan. It
+// returns why that could not be found out now. Otherwise the service reads them as this read takes it, or no
+// row of w makes a difference.
+func (rd *read) learnUpTo(ctx context.Context, dimension int, w window) (why string, err error) {
 	defer rd.src.parser.Missing(nil) // of the rows that are only looked at
-	proof, along := rd.shown(to), updatedOn
-	if to == dialect.CreatedTo {
-		along = createdOn
-	}
-	until := rd.src.clock.Service().Add(-rd.src.cfg.Overlap)
-	for rounds := 0; rounds < upToRounds && !rd.src.calendar.midnight(to) && !proof.Whole; {
+	c, proof := &rd.src.calendar, &rd.proofs[dimension]
+	until := c.clock.Service().Add(-c.overlap)
+	for !c.midnights[dimension] && !proof.Whole {
 		// A row that can decide: by preference it is at no zone's midnight. It is older than the overlap, so
 		// that it is on all pages on which it will be.
 		at := schemas.MinInstant
-		why, err := rd.glance(ctx, w, 0, paging.PageSize, rd.times(to, func(t schemas.Instant) (enough bool) {
+		decider := rd.times(dimension, func(t schemas.Instant) (enough bool) {
 			if t >= 0 && t < until && proof.Decides(t) {
 				at = t
 			}
 			return at != schemas.MinInstant && at%dialect.Quarter != 0
-		}))
+		})
+		why, err := rd.glance(ctx, w, 0, paging.PageSize, decider)
 		if why != "" || err != nil || at == schemas.MinInstant {
 			return why, err
 		}
@@ -81,13 +69,13 @@ func (rd *read) learnUpTo(ctx context.Context, to *dialect.Property, w window) (
 			// midnights, that does no harm. Asked for with the day after they show rows of that, and are
 			// read as in another zone.
 			asked := span{From: alone, To: alone}
-			decides := rd.times(to, func(t schemas.Instant) (enough bool) {
+			decides := rd.times(dimension, func(t schemas.Instant) (enough bool) {
 				if proof.MetAlone(t); proof.Whole {
-					rd.src.cfg.Dialect.Prove(to, dialect.Whole, rowAmong(t, asked))
+					c.dialect.Prove(toDates[dimension], dialect.Whole, rowAmong(t, asked))
 				}
 				return proof.Whole
 			})
-			why, err := rd.glance(ctx, along(asked), 0, paging.PageSize, decides)
+			why, err := rd.glance(ctx, on(dimension, asked), 0, paging.PageSize, decides)
 			if why != "" || err != nil {
 				return why, err
 			}
@@ -96,33 +84,33 @@ func (rd *read) learnUpTo(ctx context.Context, to *dialect.Property, w window) (
 			continue
 		}
 		still := false
-		why, err = rd.glance(ctx, w, 0, paging.PageSize, rd.times(to, func(t schemas.Instant) (enough bool) {
+		there := rd.times(dimension, func(t schemas.Instant) (enough bool) {
 			still = still || t < until && dayOf(t) == d && proof.Decides(t)
 			return still
-		}))
+		})
+		why, err = rd.glance(ctx, w, 0, paging.PageSize, there)
 		switch {
 		case why != "" || err != nil:
 			return why, err
 		case !still:
 			return "rows moved while it was looked for how the service reads to_ dates", nil
 		}
-		if rounds++; rounds == upToRounds {
-			rd.src.cfg.Dialect.Prove(to, dialect.Midnight,
-				fmt.Sprintf("a row of %s is among those of two days, and not among those of its own", at))
-			rd.replan = true
-		}
+		c.dialect.Prove(toDates[dimension], dialect.Midnight,
+			fmt.Sprintf("a row of %s is among those of two days, and not among those of its own", at))
+		rd.replan = true
+		return "", nil
 	}
 	return "", nil
 }
 
-// times gives take the times that to goes by, of the rows on a page, until one is enough. Out of a cache they
-// prove nothing.
-func (rd *read) times(to *dialect.Property, take func(schemas.Instant) (enough bool)) func(client.Page) bool {
+// times gives take the times by which a dimension goes, of the rows on a page, until one is enough. Out of a
+// cache they prove nothing.
+func (rd *read) times(dimension int, take func(schemas.Instant) (enough bool)) func(client.Page) bool {
 	return func(p client.Page) bool {
 		for _, raw := range p.Rows {
 			rec, reject := rd.src.parser.Parse(raw)
 			at, ok := rec.UpdatedAt, reject == nil
-			if to == dialect.CreatedTo {
+			if dimension == created {
 				at, ok = rd.src.parser.CreatedAt(raw)
 			}
 			if p.Age > 0 || ok && take(at) {

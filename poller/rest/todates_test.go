@@ -90,8 +90,8 @@ func TestAServiceWhoseDaysAreWholeIsNotTakenForOneThatReadsMidnights(t *testing.
 			src := s.fresh()
 			got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
 			_, fullErr := readAll(t.Context(), src, poller.Request{Kind: poller.Full, From: schemas.MinInstant})
-			for _, to := range []*dialect.Property{dialect.UpdatedTo, dialect.CreatedTo} {
-				if src.calendar.midnight(to) || src.cfg.Dialect.Value(to) == dialect.Midnight {
+			for i, to := range toDates {
+				if src.calendar.midnights[i] || src.cfg.Dialect.Value(to) == dialect.Midnight {
 					t.Errorf("UTC%+d: %s is taken for midnights", zone, to.Name)
 				}
 			}

@@ -2,7 +2,9 @@ package rest
 
 import (
 	"strconv"
+	"strings"
 
+	"github.com/storestream/storestream/poller/rest/dialect"
 	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 )
@@ -23,45 +25,87 @@ const dayLength = schemas.Instant(24 * 60 * 60 * 1e6)
 
 func dayOf(i schemas.Instant) day { return day(i.Day() / dayLength) }
 
-func startOf(d day) schemas.Instant { return schemas.Instant(d) * dayLength }
+// startOf returns the first instant of d. That of past is before all, that of future behind all.
+func startOf(d day) schemas.Instant {
+	switch d {
+	case past:
+		return schemas.MinInstant
+	case future:
+		return schemas.MaxInstant
+	}
+	return schemas.Instant(d) * dayLength
+}
+
+// dayAfter returns the day after d. There is none after future.
+func dayAfter(d day) day {
+	if d == future {
+		return d
+	}
+	return d + 1
+}
 
 // window is a set of rows that the service can be asked for: those updated in one span and created in
 // another.
-type window struct{ updated, created span }
+type window [2]span
+
+// The spans of a window, and all that the service may read in another way for one of them.
+const (
+	updated = iota
+	created
+)
+
+var (
+	dimensions = [2]string{updated: "updated", created: "created"}
+	toDates    = [2]*dialect.Property{updated: dialect.UpdatedTo, created: dialect.CreatedTo}
+)
+
+// on returns the rows that were updated, or created, on some days.
+func on(dimension int, days span) window {
+	w := window{always, always}
+	w[dimension] = days
+	return w
+}
+
+// bounded returns the dimension that bounds w: created, if w is bounded by that at all.
+func (w window) bounded() int {
+	if w[created] != always {
+		return created
+	}
+	return updated
+}
 
 func (w window) String() string {
-	switch always {
-	case w.updated:
-		return "rows created " + w.created.String()
-	case w.created:
-		return "rows updated " + w.updated.String()
+	var parts []string
+	for i, name := range dimensions {
+		if w[i] != always || i == created && parts == nil {
+			parts = append(parts, name+" "+w[i].String())
+		}
 	}
-	return "rows updated " + w.updated.String() + " and created " + w.created.String()
+	return "rows " + strings.Join(parts, " and ")
 }
 
 // query is the request for one page of w. The service refuses a request without any date, so a window
 // without bounds asks for everything until the last day that can be written.
 func (w window) query(page, size int) string {
 	b := make([]byte, 0, 160)
-	param := func(name, value string) {
+	param := func(name, bound, value string) {
 		if len(b) > 0 {
 			b = append(b, '&')
 		}
-		b = append(append(append(b, name...), '='), value...)
+		b = append(append(append(append(b, name...), bound...), '='), value...)
 	}
-	bound := func(name string, d day) {
-		if d != past && d != future {
-			param(name, d.String())
+	for i, name := range dimensions {
+		if w[i].From != past {
+			param(name, "_from", w[i].From.String())
+		}
+		if w[i].To != future {
+			param(name, "_to", w[i].To.String())
 		}
 	}
-	bound("created_from", w.created.From)
-	bound("created_to", w.created.To)
-	bound("updated_from", w.updated.From)
-	bound("updated_to", w.updated.To)
 	if len(b) == 0 {
-		param("updated_to", dayOf(schemas.MaxInstant).String())
+		param("updated", "_to", dayOf(schemas.MaxInstant).String())
 	}
-	param("page", strconv.Itoa(page))
-	param("page_size", strconv.Itoa(size))
+	param("page", "", strconv.Itoa(page))
+	param("page_size", "", strconv.Itoa(size))
 	return string(b)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 )
 
 const (
@@ -23,54 +22,33 @@ var errTooLong = fmt.Errorf("the answer is longer than %d MiB, and a page of 100
 	"nothing of it is used. Either a row holds far too much, or the service does not end its answer: ask its "+
 	"owner", maxBody>>20)
 
-// body receives one answer after another. Bodies of more than ordinaryBody take turns: five resources that
-// read large pages at once wait for each other instead of adding up.
-type body struct {
-	bytes.Buffer
-	large chan struct{} // a place for each large body of the process
-	holds bool          // one of these places
-}
-
-// read reads an answer whole. A compressed one counts with its length after decompression. timer limits the
-// read, and stands still while the body waits for its turn, which is not the service's fault.
+// read reads the body of an answer whole. A compressed one counts with its length after decompression.
+//
+// Bodies of more than ordinaryBody take turns: five resources that read large pages at once wait for each
+// other instead of adding up. The timeout stands still meanwhile, because that is not the service's fault.
 //
 // A connection that ends before the announced length is an error here (io.ErrUnexpectedEOF).
-func (b *body) read(answer *http.Response, timer *time.Timer, timeout time.Duration) error {
+func (e *Endpoint) read(answer *http.Response) error {
 	if answer.ContentLength > maxBody {
 		return errTooLong
 	}
-	n, err := b.ReadFrom(io.LimitReader(answer.Body, ordinaryBody+1))
+	n, err := e.body.ReadFrom(io.LimitReader(answer.Body, ordinaryBody+1))
 	if err != nil || n <= ordinaryBody {
 		return err
 	}
-	timer.Stop()
+	e.timer.Stop()
 	select { // meanwhile the service waits with the rest
-	case b.large <- struct{}{}:
-		b.holds = true
+	case e.client.large <- struct{}{}:
+		e.large = true
 	case <-answer.Request.Context().Done():
 		return errStopped
 	}
-	timer.Reset(timeout)
+	e.timer.Reset(e.client.timeout)
 	// All its room at once: it would double it each time.
-	b.Buffer = *bytes.NewBuffer(append(make([]byte, 0, maxBody+1+bytes.MinRead), b.Bytes()...))
-	more, err := b.ReadFrom(io.LimitReader(answer.Body, maxBody-n+1))
+	e.body = *bytes.NewBuffer(append(make([]byte, 0, maxBody+1+bytes.MinRead), e.body.Bytes()...))
+	more, err := e.body.ReadFrom(io.LimitReader(answer.Body, maxBody-n+1))
 	if err == nil && n+more > maxBody {
 		return errTooLong
 	}
 	return err
-}
-
-// readNote reads the beginning of r.
-func (b *body) readNote(r io.Reader) error {
-	_, err := b.ReadFrom(io.LimitReader(r, maxNote))
-	return err
-}
-
-// release gives back the memory of a large body. The text is gone.
-func (b *body) release() {
-	b.Reset()
-	if b.holds {
-		b.holds, b.Buffer = false, bytes.Buffer{}
-		<-b.large
-	}
 }

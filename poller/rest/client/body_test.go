@@ -94,7 +94,7 @@ func TestAnswersWithoutEndAreCutOffAndTakeTurns(t *testing.T) {
 			for i := range 3 {
 				path := fmt.Sprintf("/resource-%d", i)
 				resources.Go(func() {
-					e := client.Endpoint(path, uncounted)
+					e := client.Endpoint(path, uncounted, unwaited)
 					defer e.Release()
 					_, err := e.Page(t.Context(), "page=0")
 					var blocked *poller.BlockedError
@@ -132,7 +132,7 @@ func TestLargePagesWaitForEachOther(t *testing.T) {
 	})
 	var all sync.WaitGroup
 	for i := range resources {
-		e := c.Endpoint(fmt.Sprintf("/%d", i), uncounted)
+		e := c.Endpoint(fmt.Sprintf("/%d", i), uncounted, unwaited)
 		all.Go(func() {
 			for range 3 {
 				p, err := e.Page(t.Context(), "page=0")
@@ -143,7 +143,7 @@ func TestLargePagesWaitForEachOther(t *testing.T) {
 				if err != nil || len(p.Rows) != 1000 || len(p.Rows[999]) != len(row) {
 					t.Errorf("%d rows, %v", len(p.Rows), err)
 				}
-				if _, err := c.Endpoint("/ordinary", uncounted).Page(t.Context(), "page=0"); err != nil {
+				if _, err := c.Endpoint("/ordinary", uncounted, unwaited).Page(t.Context(), "page=0"); err != nil {
 					t.Error(err)
 				}
 				mu.Lock()
@@ -179,7 +179,7 @@ func TestTheWaitForAnotherLargePageIsNotTheServices(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first, second := c.Endpoint("/first", uncounted), c.Endpoint("/second", uncounted)
+		first, second := c.Endpoint("/first", uncounted, unwaited), c.Endpoint("/second", uncounted, unwaited)
 		if _, err := first.Page(t.Context(), ""); err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +211,7 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 // The page before the one that is asked for is not needed any more.
 func TestALargePageKeepsItsPlaceNoLongerThanUntilTheNextRequest(t *testing.T) {
 	c := ask(t, largePage)
-	e := c.Endpoint("/r", uncounted)
+	e := c.Endpoint("/r", uncounted, unwaited)
 	if _, err := e.Page(t.Context(), "page=0"); err != nil || len(c.large) != 1 {
 		t.Fatal(err, len(c.large))
 	}
@@ -229,7 +229,7 @@ func TestHeadersOfMoreThanAPageAreRefused(t *testing.T) {
 			w.Header().Set("X-"+strconv.Itoa(i), strings.Repeat("x", 64<<10))
 		}
 	})
-	_, err := c.Endpoint("/orders", uncounted).Page(t.Context(), "")
+	_, err := c.Endpoint("/orders", uncounted, unwaited).Page(t.Context(), "")
 	if err == nil || !strings.Contains(err.Error(), "header") {
 		t.Errorf("%v, expected an error that tells of headers", err)
 	}

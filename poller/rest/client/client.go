@@ -68,7 +68,7 @@ type Client struct {
 	fetched string
 
 	clock *Clock
-	large chan struct{} // see body
+	large chan struct{} // a place for each large body of the process (see Endpoint.read)
 }
 
 // New returns a client; it sends nothing. An error means that cfg.BaseURL is not an http address.
@@ -134,16 +134,6 @@ func (c *Client) Clock() *Clock { return c.clock }
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Counters count the requests of one resource. Each may be called from any goroutine that sends.
-type Counters struct {
-	// Request gets the status of each answer, "0" if none came.
-	Request func(code string)
-	// Refused gets the seconds waited because the service had refused for the rate.
-	Refused func(seconds float64)
-}
-
-var uncounted = Counters{Request: func(string) {}, Refused: func(float64) {}}
-
 // keyPath is the path at which the service hands out keys, to anyone.
 const keyPath = "/store-api-keys"
 
@@ -164,19 +154,13 @@ func (c *Client) key(ctx context.Context, refused string) (key string, err error
 	if c.fetched != refused {
 		return c.fetched, nil
 	}
-	r := newCall(c, keyPath, "", &body{large: c.large}, uncounted)
-	defer r.body.release()
-	r.open = true
-	r.check = func(body []byte) (err error) {
+	e := c.Endpoint(keyPath, func(string) {}, func(float64) {})
+	defer e.Release()
+	e.open, e.parse = true, func(body []byte, _ [][]byte) (_ Page, err error) {
 		key, err = readKey(body)
-		return err
+		return Page{}, err
 	}
-	for again := true; again && err == nil; {
-		var req *http.Request
-		if req, err = r.prepare(ctx); err == nil {
-			again, err = r.judge(ctx, r.receive(c.http.Do(req)))
-		}
-	}
+	_, err = e.Page(ctx, "")
 	if refused := Refusal(err); refused != nil {
 		err = &poller.BlockedError{What: "no API key could be fetched", Err: refused}
 	}
@@ -186,6 +170,20 @@ func (c *Client) key(ctx context.Context, refused string) (key string, err error
 	c.hidden.Add("store.api_key", key)
 	c.fetched = key
 	return key, nil
+}
+
+// renew gets another key after e was answered 401. A configured key is another one only if its file
+// has changed since. If not, the next poll looks at the file.
+func (c *Client) renew(ctx context.Context, e *Endpoint) error {
+	if !c.apiKey.IsSet() {
+		_, err := c.key(ctx, e.key)
+		return err
+	}
+	if c.apiKey.Get() != e.key {
+		return nil
+	}
+	return &poller.BlockedError{What: e.path + " answered 401: the service does not accept store.api_key. " +
+		"Set a valid key, or leave it empty and storestream fetches one"}
 }
 
 // readKey takes the key out of the key endpoint's answer. Its errors never quote the body.

@@ -51,7 +51,8 @@ func TestADeadConnectionIsNotUsedAgain(t *testing.T) {
 				var all sync.WaitGroup
 				for i := range n {
 					all.Go(func() {
-						if _, err := c.Endpoint(fmt.Sprintf("/%d", i), uncounted).Page(t.Context(), query); err != nil {
+						e := c.Endpoint(fmt.Sprintf("/%d", i), uncounted, unwaited)
+						if _, err := e.Page(t.Context(), query); err != nil {
 							t.Errorf("resource %d: %v", i, err)
 						}
 					})
@@ -89,7 +90,7 @@ func TestABodyThatDripsEndsWithTheTimeout(t *testing.T) {
 		}
 	})
 	c.timeout = 200 * time.Millisecond
-	_, err := c.Endpoint("/r", uncounted).Page(t.Context(), "page=0")
+	_, err := c.Endpoint("/r", uncounted, unwaited).Page(t.Context(), "page=0")
 	if err == nil || !strings.Contains(err.Error(), "no complete answer within 200ms") ||
 		!strings.Contains(err.Error(), "tried 2 times") {
 		t.Errorf("%v", err)

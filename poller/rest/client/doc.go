@@ -4,7 +4,7 @@
 // A Client is shared by all resources of a process, because the service counts requests by key:
 //
 //	Endpoint (orders)    --+                                  +-- one key, fetched again when refused
-//	Endpoint (products)  --+--> Client: attempts, retries ---+-- limiter: one rate, halved when refused
+//	Endpoint (products)  --+--> Client: one way out       ---+-- limiter: one rate, halved when refused
 //	Endpoint (users)     --+                                  +-- Clock: the service's clock beside ours
 //
 // A request is tried again after a fault that passes by itself: a broken connection, a timeout, a 5xx, a

@@ -1,51 +1,233 @@
 package client
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/storestream/storestream/internal/httpclient"
+	"github.com/storestream/storestream/internal/wait"
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/schemas"
+	"go.uber.org/zap"
 )
 
-// Endpoint asks one data endpoint for pages. It reuses its memory from one answer to the next, so each
-// reader has its own.
+// Endpoint sends the requests to one path of the service. It reuses its memory from one answer to the next,
+// so each reader has its own.
 type Endpoint struct {
 	client *Client
 	path   string
-	count  Counters
-	body   body
-	rows   [][]byte
+	open   bool // needs no key
+	// parse finds the rows in the body of a 200, with the memory of earlier ones. An error is a failed try.
+	parse func(body []byte, rows [][]byte) (Page, error)
+	// counted gets the status of each answer, "0" if none came. waited gets the seconds waited because the
+	// service had refused for the rate.
+	counted func(code string)
+	waited  func(seconds float64)
+
+	// Of the newest request: its key, and its end.
+	key   string
+	timer *time.Timer
+	end   context.CancelFunc
+	// Of the newest answer: its headers, Date and Age, as Page has them, its body and the rows in it.
+	head  http.Header
+	date  schemas.Instant
+	age   time.Duration
+	body  bytes.Buffer
+	large bool // the body has the Client's place for a large one
+	rows  [][]byte
 }
 
-// Endpoint of the path that follows the base address.
-func (c *Client) Endpoint(path string, count Counters) *Endpoint {
-	return &Endpoint{client: c, path: path, count: count, body: body{large: c.large}}
-}
-
-// Page sends a request and finds the rows in its answer. They are good until the next call, or until
-// Release, which is due soon: while an endpoint has a large answer, others wait with theirs. If the service
-// refuses this request (Refusal), Date and Age are those of the refusal. Other errors are those of any
-// request (see the package's comment).
-func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
-	r := newCall(e.client, e.path, query, &e.body, e.count)
-	r.check = func(body []byte) (err error) {
-		p, err = openPage(body, e.rows)
-		e.rows = p.Rows
-		return err
-	}
-	for again := true; again && err == nil; {
-		var req *http.Request
-		if req, err = r.prepare(ctx); err == nil {
-			again, err = r.judge(ctx, r.receive(r.client.http.Do(req)))
-		}
-	}
-	p.Date, p.Age = r.date, r.age
-	return p, err
+// Endpoint returns that of the path which follows the base address. counted gets the status of each answer,
+// "0" if none came. waited gets the seconds waited because the service had refused for the rate.
+func (c *Client) Endpoint(path string, counted func(code string), waited func(seconds float64)) *Endpoint {
+	return &Endpoint{client: c, path: path, parse: openPage, counted: counted, waited: waited}
 }
 
 // Release gives back the memory of the last Page. The caller no longer needs its rows.
 func (e *Endpoint) Release() {
-	e.body.release()
+	e.body.Reset()
+	if e.large {
+		e.large, e.body = false, bytes.Buffer{}
+		<-e.client.large
+	}
 	if len(e.rows) > 10_000 {
 		e.rows = nil
 	}
 	clear(e.rows) // they would keep the text
+}
+
+// Page sends a request until it gets a good answer, and finds the rows in it. They are good until the next
+// call, or until Release, which is due soon: while an endpoint has a large answer, others wait with theirs.
+//
+// The error is a *RequestError, if the service refuses the request or does not answer it well after several
+// tries; a *poller.BlockedError for a fault that only a person can mend; or the cause of ctx. If the service
+// refuses this request (Refusal), Date and Age are those of the refusal.
+//
+// A gateway's error page with status 200 goes away by itself. Another site's home page does not. They look
+// alike, so both are tried again. So is a 4xx that is not in the service's description: the description does
+// not say how the service refuses for the rate, and may mean a 403 or a 420 by it. If it says when to come
+// again, it speaks of the rate.
+func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
+	c, renewals := e.client, 0
+	pauses := backoff.ExponentialBackOff{InitialInterval: 250 * time.Millisecond, MaxInterval: 20 * time.Second,
+		Multiplier: 2, RandomizationFactor: 0.5}
+	e.Release()
+	for tries := 1; ; tries++ {
+		if err = c.limit.wait(ctx, e.waited); err != nil {
+			return p, err
+		}
+		req, err := e.request(ctx, query) // after the wait, during which the key may have been replaced
+		if err != nil {
+			return p, err
+		}
+		began, sent := time.Now(), c.clock.Now()
+		answer, err := c.http.Do(req)
+		failed := e.receive(answer, err, sent, query)
+		if failed == nil {
+			if p, err = e.parse(e.body.Bytes(), e.rows); err != nil {
+				failed = &RequestError{Path: e.path, Query: query, Status: http.StatusOK, Err: err}
+			}
+			e.rows = p.Rows
+		}
+		p.Date, p.Age = e.date, e.age
+		if ctx.Err() != nil {
+			return p, context.Cause(ctx)
+		}
+		if failed == nil {
+			c.accepted(began)
+			return p, nil
+		}
+		e.Release() // before the wait: others may want to read large answers meanwhile
+		failed.Tries = tries
+		switch status := failed.Status; {
+		case failed.ForRate() || unclear(status) && e.head.Get("Retry-After") != "":
+			c.pause(e, began, status)
+			if tries < c.maxTries {
+				continue // the limiter waits
+			}
+			return p, failed
+		case errors.Is(failed.Err, errTooLong) || errors.Is(failed.Err, errManyRows):
+			return p, &poller.BlockedError{What: "the service's answers cannot be used", Err: failed}
+		case status == 0 || status == http.StatusOK:
+			c.http.CloseIdleConnections() // the fault may have broken those that wait beside this one
+		case status == http.StatusUnauthorized && !e.open:
+			c.accepted(began)
+			if renewals++; renewals > maxRenewals {
+				return p, fmt.Errorf("%s answered 401 to a key that %s had just given", e.path, keyPath)
+			}
+			if err = c.renew(ctx, e); err != nil {
+				return p, err
+			}
+			continue
+		case status < http.StatusInternalServerError && !unclear(status):
+			c.accepted(began)
+			return p, failed
+		}
+		switch {
+		case tries < c.maxTries:
+			if err = wait.For(ctx, pauses.NextBackOff()); err != nil {
+				return p, err
+			}
+		case errors.As(failed.Err, new(*httpclient.RedirectError)):
+			return p, &poller.BlockedError{What: "the service's answers cannot be used", Err: failed}
+		default:
+			return p, failed
+		}
+	}
+}
+
+// request returns the request for query, with the key of this moment. It ends with the client's timeout.
+func (e *Endpoint) request(ctx context.Context, query string) (_ *http.Request, err error) {
+	if !e.open {
+		if e.key, err = e.client.key(ctx, ""); err != nil {
+			return nil, err
+		}
+	}
+	address := e.client.base + e.path
+	if query != "" {
+		address += "?" + query
+	}
+	ctx, e.end = context.WithCancel(ctx)
+	e.timer = time.AfterFunc(e.client.timeout, e.end)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "storestream")
+	// No cache on the way may answer with an earlier state. (Pragma is for caches of HTTP/1.0.)
+	req.Header.Set("Cache-Control", "no-cache, no-store")
+	req.Header.Set("Pragma", "no-cache")
+	if !e.open {
+		req.Header.Set("Authorization", "Bearer "+e.key)
+	}
+	return req, nil
+}
+
+// receive takes what came of the request sent at sent. It returns nil if the answer is a 200: its body is in
+// e.body then.
+func (e *Endpoint) receive(answer *http.Response, err error, sent time.Time, query string) *RequestError {
+	defer e.end()
+	defer e.timer.Stop()
+	failed := &RequestError{Path: e.path, Query: query}
+	e.head, e.date, e.age = nil, schemas.MinInstant, 0
+	if err == nil {
+		defer answer.Body.Close()
+		failed.Status, e.head = answer.StatusCode, answer.Header
+		e.date, e.age = e.client.clock.observe(answer.Header, sent)
+	}
+	e.counted(strconv.Itoa(failed.Status))
+	switch {
+	case err != nil:
+		err = reason(err)
+	case failed.Status != http.StatusOK:
+		_, _ = e.body.ReadFrom(io.LimitReader(answer.Body, maxNote)) // the status says enough
+		failed.Code = errorCode(e.body.Bytes())
+		return failed
+	default:
+		err = e.read(answer)
+	}
+	if failed.Err = err; err == nil {
+		return nil
+	}
+	if !e.timer.Stop() { // it has ended the request
+		failed.Err = fmt.Errorf("no complete answer within %s (store.request_timeout)", e.client.timeout)
+	}
+	return failed
+}
+
+// unclear reports whether a refusal with status may be one for the rate. 400, 401 and 404 have another
+// meaning, which the caller acts on.
+func unclear(status int) bool {
+	switch status {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound:
+		return false
+	}
+	return status >= 400 && status < http.StatusInternalServerError
+}
+
+// accepted tells the limiter that the service did not refuse the request sent at sent for its rate.
+func (c *Client) accepted(sent time.Time) {
+	if refused := c.limit.accepted(sent); refused >= longPause {
+		c.log.Info("the service no longer refuses requests for their rate", zap.Duration("refused_for", refused))
+	}
+}
+
+// pause stops all requests for as long as a refusal asks for, or the limiter chooses. It logs a long pause
+// when it begins: all reading stops meanwhile, which may be minutes.
+func (c *Client) pause(e *Endpoint, sent time.Time, status int) {
+	after, why := retryAfter(e.head, c.clock.Now()), fmt.Sprintf("the service answered %d", status)
+	until, news := c.limit.refused(sent, after, why)
+	if news {
+		c.log.Warn("the service refuses requests for their rate: nothing is sent to it for a while",
+			zap.String("path", e.path), zap.Int("status", status),
+			zap.Duration("waits", time.Until(until).Round(time.Millisecond)), zap.Time("until", until.UTC()))
+	}
 }

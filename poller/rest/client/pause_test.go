@@ -30,7 +30,7 @@ func TestALongPauseIsToldWhileItLasts(t *testing.T) {
 	c.log = zap.New(core)
 	counted := make(chan float64, 1000)
 	e := c.Endpoint("/store-products",
-		Counters{Request: func(string) {}, Refused: func(s float64) { counted <- s }})
+		uncounted, func(s float64) { counted <- s })
 	read := make(chan error, 1)
 	go func() {
 		_, err := e.Page(t.Context(), "updated_from=2026-11-20")

@@ -10,6 +10,10 @@ import (
 	"time"
 )
 
+// A reader that counts nothing.
+func uncounted(string) {}
+func unwaited(float64) {}
+
 const emptyPage = `{"data":[],"meta":{"page":0,"page_size":1000,"count":0,"has_more":false}}`
 
 // The document does not say with which status the service refuses for the rate.
@@ -32,7 +36,7 @@ func TestARateRefusedWithAnyStatusIsWaitedFor(t *testing.T) {
 				fmt.Fprint(w, emptyPage)
 			})
 			c.maxTries = maxTries
-			e := c.Endpoint("/store-products", uncounted)
+			e := c.Endpoint("/store-products", uncounted, unwaited)
 			for range 20 {
 				if _, err := e.Page(t.Context(), "updated_from=2026-11-20"); err != nil {
 					t.Fatal(err)
@@ -56,8 +60,8 @@ func TestARefusalThatSaysWhenToComeAgainStopsAll(t *testing.T) {
 			w.Header().Set("Retry-After", "3600")
 			w.WriteHeader(status)
 		})
-		_, err := c.Endpoint("/store-products", Counters{Request: func(string) {},
-			Refused: func(float64) { stop() }}).Page(stopped, "updated_from=2026-11-20")
+		e := c.Endpoint("/store-products", uncounted, func(float64) { stop() })
+		_, err := e.Page(stopped, "updated_from=2026-11-20")
 		if !errors.Is(err, context.Canceled) || time.Until(c.State().RefusedUntil) < 4*time.Minute {
 			t.Errorf("%d: %v, %+v", status, err, c.State())
 		}
@@ -71,7 +75,7 @@ func TestARefusalThatStaysIsWhatItSaysAndSlowsNobodyDown(t *testing.T) {
 		requests++
 		w.WriteHeader(http.StatusForbidden)
 	})
-	_, err := c.Endpoint("/store-orders", uncounted).Page(t.Context(), "updated_from=2026-11-20")
+	_, err := c.Endpoint("/store-orders", uncounted, unwaited).Page(t.Context(), "updated_from=2026-11-20")
 	if refused := Refusal(err); refused == nil || refused.Status != 403 || requests != c.maxTries {
 		t.Errorf("%v after %d requests, want a refusal after %d", err, requests, c.maxTries)
 	}
@@ -91,7 +95,7 @@ func TestARefusalOfARequestIsNotTakenForOneOfTheRate(t *testing.T) {
 			}
 			fmt.Fprint(w, emptyPage)
 		})
-		e := c.Endpoint("/store-products", uncounted)
+		e := c.Endpoint("/store-products", uncounted, unwaited)
 		_, _ = e.Page(t.Context(), "updated_from=2026-11-20")
 		_, err := e.Page(t.Context(), "updated_from=2026-11-20&page=1")
 		if said := Refusal(err); said == nil || said.Status != status || requests != 2 {

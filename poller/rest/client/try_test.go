@@ -25,7 +25,7 @@ func tryProducts(t *testing.T, base string) error {
 
 func try(t *testing.T, c *Client) error {
 	t.Helper()
-	e := c.Endpoint("/store-products", uncounted)
+	e := c.Endpoint("/store-products", uncounted, unwaited)
 	defer e.Release()
 	_, err := e.Page(t.Context(), "page=0&page_size=1")
 	return err
@@ -97,7 +97,7 @@ func TestAKeyThatCannotBeFetchedIsNoRefusalOfThePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.Endpoint("/store-products", uncounted).Page(t.Context(), "updated_to=2026-11-20&page=3")
+	_, err = c.Endpoint("/store-products", uncounted, unwaited).Page(t.Context(), "updated_to=2026-11-20&page=3")
 	var blocked *poller.BlockedError
 	if !errors.As(err, &blocked) || Refusal(err) != nil {
 		t.Errorf("%v, refusal %v", err, Refusal(err))

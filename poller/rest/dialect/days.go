@@ -34,21 +34,16 @@ const (
 	zoneReach = 24 * time.Hour
 )
 
-// Outside returns how far a time lies outside of the days from (inclusive) to end (exclusive). It is zero
-// inside.
-func Outside(at, from, end schemas.Instant) time.Duration {
+// Outside judges a row that came among those of the days from (inclusive) to end (exclusive). otherZone is
+// set if its time shows that days are cut in another zone. unasked is set if it lies further outside than any
+// zone explains: the service does not filter.
+func Outside(at, from, end schemas.Instant) (otherZone, unasked bool) {
+	off := time.Duration(0)
 	switch {
 	case at < from:
-		return from.Sub(at)
+		off = from.Sub(at)
 	case at >= end:
-		return at.Sub(end) + time.Microsecond
+		off = at.Sub(end) + time.Microsecond
 	}
-	return 0
+	return off > Grace && off <= zoneReach, off > zoneReach
 }
-
-// ShowsOtherZone tells whether a row that lies so far outside of the days asked for shows that days are cut
-// in another zone.
-func ShowsOtherZone(outside time.Duration) bool { return outside > Grace && outside <= zoneReach }
-
-// Unasked tells whether a row lies further outside than any zone explains: the service does not filter.
-func Unasked(outside time.Duration) bool { return outside > zoneReach }

@@ -146,13 +146,9 @@ func (d *Dialect) IsSet(p *Property) bool {
 	return d.set[p.Name] != ""
 }
 
-// Prove notes that an answer has shown the value of p. The first evidence is kept.
-func (d *Dialect) Prove(p *Property, value, evidence string) { d.change(p, value, evidence) }
-
-// Refute notes that an answer contradicts the value of p, which is unknown from now on.
-func (d *Dialect) Refute(p *Property, evidence string) { d.change(p, "", evidence) }
-
-func (d *Dialect) change(p *Property, value, evidence string) {
+// Prove notes that an answer has shown the value of p. Value "" means that it contradicts the known one: then
+// p is unknown from now on. The first evidence of a value is kept.
+func (d *Dialect) Prove(p *Property, value, evidence string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	before, known := d.found[p.Name]

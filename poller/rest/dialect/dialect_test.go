@@ -52,7 +52,7 @@ func TestOfSeveralWatermarksTheLatestProofCounts(t *testing.T) {
 	d.Prove(UpdatedTo, Midnight, "a row was missing")
 	proven := d.Found()
 	c.at = at("2026-11-20T11:00:00Z") // set back
-	d.Refute(UpdatedTo, "a row of the day after")
+	d.Prove(UpdatedTo, "", "a row of the day after")
 	refuted := d.Found()
 	ahead := map[string]watermark.Proof{"days": {Value: Other, Since: at("2030-01-01T00:00:00Z")}}
 	c.at = at("2026-11-20T13:00:00Z")
@@ -83,7 +83,7 @@ func TestAProofOfTheFutureIsWithdrawnOnceForAll(t *testing.T) {
 		t.Fatalf("loaded %+v", d.Found())
 	}
 	c.at = c.at.Add(time.Second)
-	d.Refute(UpdatedTo, "a row of the day after")
+	d.Prove(UpdatedTo, "", "a row of the day after")
 	c.at = c.at.Add(time.Second)
 	d.Load(ahead)
 	if d.Value(UpdatedTo) != "" {
@@ -135,8 +135,8 @@ func TestWhatIsFoundOutIsLoggedOnce(t *testing.T) {
 	}
 	d.Prove(UpdatedTo, Midnight, "a row")
 	d.Prove(UpdatedTo, Midnight, "a row")
-	d.Refute(UpdatedTo, "another row")
-	d.Refute(UpdatedTo, "another row")
+	d.Prove(UpdatedTo, "", "another row")
+	d.Prove(UpdatedTo, "", "another row")
 	if logs.Len() != 2 {
 		t.Errorf("log %+v", logs.All())
 	}

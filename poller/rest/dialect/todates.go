@@ -76,9 +76,9 @@ func timeOfDay(at schemas.Instant) schemas.Instant { return at - at.Day() }
 // NotMidnight notes that an answer contradicts Midnight. Meanwhile rows of the day after may have been taken
 // for those of another zone: what was proven of Days is unknown again, too.
 func (d *Dialect) NotMidnight(to *Property, evidence string) {
-	d.Refute(to, evidence)
+	d.Prove(to, "", evidence)
 	if !d.IsSet(Days) {
-		d.Refute(Days, "it was shown while "+to.Name+" was taken for a midnight")
+		d.Prove(Days, "", "it was shown while "+to.Name+" was taken for a midnight")
 	}
 }
 

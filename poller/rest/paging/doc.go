@@ -129,10 +129,11 @@
 // Agreement. Two passes in a row over a growing set are taken for whole if three things hold. They met the
 // same unchanged rows. Neither pass's end is in doubt: a pass that was cut short by a refused page, and one
 // by an empty answer that is not true, agree as well. And either the second pass had as many rows on each
-// page as it asked for, or the longest pages of the two have different lengths: near pages of 100 rows and far
-// ones of 200 hide the same rows from each pass that asks for 200 or more. That is no proof: it may miss a row when rows are deleted
-// meanwhile, or when the order is not one that holds. A row that is missed here is late and not lost, for
-// no day is closed on it: the set is read again, and when its day is over it shrinks.
+// page as it asked for, or the longest pages of the two have different lengths: near pages of 100 rows and
+// far ones of 200 hide the same rows from each pass that asks for 200 or more. That is no proof: it may miss
+// a row when rows are deleted meanwhile, or when the order is not one that holds. A row that is missed here
+// is late and not lost, for no day is closed on it: the set is read again, and when its day is over it
+// shrinks.
 //
 // Chance. If p passes in a row met no row for the first time, then a row that none met was missed by all of
 // these. Let a pass miss it with a probability of at most r, independently of the others; then this happens

@@ -198,7 +198,7 @@ func TestShortPagesDoNotShowHowLongAPageIs(t *testing.T) {
 		for _, whole := range []bool{false, true} {
 			o, err := drive(r.Count(Set{Created: Always}, 0, 20), ask)
 			if err != nil || o.Whole != whole {
-				t.Errorf("pages of 3 rows, and the service says %d: %+v, %v; expected whole to be %v", said, o, err, whole)
+				t.Errorf("pages of 3 rows, the service says %d: %+v, %v; expected whole to be %v", said, o, err, whole)
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/httpclient"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/tlsfile"
@@ -140,8 +141,8 @@ func (s *Sources) Close() {
 
 // Audience receives the progress of a source, for people. Its zero value ignores it.
 type Audience struct {
-	Doing func(string)          // its activity, in words
-	Days  func([]rest.DayRange) // over REST, the days that are not settled
+	Doing func(string)        // its activity, in words
+	Days  func([]health.Days) // over REST, the days that are not settled
 	// MaxRows is rest.SourceConfig.MaxRows.
 	MaxRows int
 }

@@ -163,8 +163,7 @@ func openService(t *testing.T, cfg *config.Config) func(context.Context) error {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	uncounted := client.Counters{Request: func(string) {}, Refused: func(float64) {}}
-	products := c.Endpoint(declared(t, "products").Path, uncounted)
+	products := c.Endpoint(declared(t, "products").Path, func(string) {}, func(float64) {})
 	return func(ctx context.Context) error {
 		defer products.Release()
 		_, err := products.Page(ctx, "updated_to=2026-11-20&page=0&page_size=1")

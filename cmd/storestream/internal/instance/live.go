@@ -12,7 +12,6 @@ import (
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/postgres"
-	"github.com/storestream/storestream/poller/rest"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -30,7 +29,7 @@ type live struct {
 	detail      string
 	detailSince time.Time
 	// days are the days that are not settled, from the poller's source. Nil means unknown.
-	days []rest.DayRange
+	days []health.Days
 }
 
 // unansweredAfter is how long a statement may go unanswered before the page says so.
@@ -85,9 +84,6 @@ func (l *live) trouble(paused bool) *watermark.Trouble {
 // mostRanges is how many ranges of days people are shown: the first ones, which hold settled, and the last.
 const mostRanges = 30
 
-var dayStates = map[rest.DayState]string{rest.Unread: "unread", rest.Closed: "closed",
-	rest.NotClosed: "not_closed", rest.Open: "open"}
-
 // settling returns the open part of a resource behind settled.
 func (l *live) settling(w *watermark.Watermark, c config.Resource) *health.Settling {
 	s := &health.Settling{OverlapSeconds: c.Overlap.Seconds(), ByFloor: w.Floor != nil}
@@ -103,13 +99,9 @@ func (l *live) settling(w *watermark.Watermark, c config.Resource) *health.Settl
 			s.LoadsFrom = &start
 		}
 	}
-	for _, r := range l.days {
-		d := health.Days{From: r.From.Format(time.DateOnly), State: dayStates[r.State], Next: r.Next.UTC()}
-		if !r.To.IsZero() {
-			d.To = r.To.Format(time.DateOnly)
-		}
-		if r.Why != "" {
-			d.Why = status.FirstLine(errors.New(r.Why))
+	for _, d := range l.days {
+		if d.Why != "" {
+			d.Why = status.FirstLine(errors.New(d.Why))
 		}
 		s.Days = append(s.Days, d)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
-	"github.com/storestream/storestream/poller/rest"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -23,13 +22,12 @@ func midnight(day string) time.Time {
 }
 
 func TestManyRangesOfDaysAreCutBeforeTheLast(t *testing.T) {
-	const oneDay = 24 * time.Hour
 	var l live
 	for n := range 1000 {
-		at := midnight("2024-01-01").Add(time.Duration(n) * oneDay)
-		l.days = append(l.days, rest.DayRange{From: at, To: at, State: rest.DayState(1 + n%2)})
+		day := midnight("2024-01-01").AddDate(0, 0, n).Format(time.DateOnly)
+		l.days = append(l.days, health.Days{From: day, To: day, State: "unread"})
 	}
-	l.days = append(l.days, rest.DayRange{From: l.days[999].To.Add(oneDay), State: rest.Open})
+	l.days = append(l.days, health.Days{From: "2026-11-20", State: "open"})
 	w := watermark.New("users")
 	s := l.settling(&w, config.Resource{Source: config.REST})
 	if n := len(s.Days); n != mostRanges || s.Days[0].From != "2024-01-01" || s.Days[n-1].State != "open" {

@@ -10,13 +10,13 @@ import (
 
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
-	"github.com/storestream/storestream/poller/rest"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -205,7 +205,7 @@ func (o *owner) newPoller(session *producer.Session, requests *producer.Requests
 				}
 			})
 		},
-		Days: func(days []rest.DayRange) { o.change(func(l *live) { l.days = days }) },
+		Days: func(days []health.Days) { o.change(func(l *live) { l.days = days }) },
 	})
 	sweep := o.sweep
 	sweep.Source = func() poller.Source { return o.sources.Beside(polls, o.resource, o.metrics, o.log) }
