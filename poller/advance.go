@@ -13,8 +13,8 @@ import (
 
 // advance moves the watermark as far as b says, after the rows of b were decided about. Settled and the
 // cursor stay before every row that is deferred, or that lacks its dead letter: a successor does not know
-// of that row, and has to read it again. If b ends the pass, advance says so in d.
-func (s *state) advance(d *decision, b *Batch, at Moment) {
+// of that row, and has to read it again.
+func (s *state) advance(b *Batch, at Moment) {
 	if b.Done != nil && b.Done.Complete {
 		s.deferred.beyond.completePass()
 		s.deadLetters.beyond.completePass()
@@ -36,12 +36,12 @@ func (s *state) advance(d *decision, b *Batch, at Moment) {
 	if s.dealtWithAll() { // otherwise a successor has to read these rows again
 		s.mark.Floor = b.Done.Floor
 	}
-	began := s.passBegan(b.Done, at)
+	s.began = s.passBegan(b.Done, at)
 	if b.Done.Complete {
 		s.passes++
 		// `run --once` is over when as_of says so, and no later run would know of a row that is deferred.
 		if !s.settings.Eager || s.deferred.empty() {
-			s.mark.AsOf = latest(s.mark.AsOf, began, at.Wall)
+			s.mark.AsOf = latest(s.mark.AsOf, s.began, at.Wall)
 		}
 		if b.Done.Fields != nil {
 			s.mark.Fields = b.Done.Fields
@@ -52,8 +52,7 @@ func (s *state) advance(d *decision, b *Batch, at Moment) {
 			s.dedup.unmark()
 		}
 	}
-	d.endsPass, d.began, d.delayed = true, began, s.whyDelayed()
-	s.noteTrouble(watermark.Trouble{Why: d.delayed, Since: at.Wall, Publishes: true}, at)
+	s.noteTrouble(watermark.Trouble{Why: s.whyDelayed(), Since: at.Wall, Publishes: true}, at)
 }
 
 // reaches returns how far b lets settled move: it stays before every row that a later pass has to read

@@ -176,14 +176,10 @@ func (d *dedup) from(settled schemas.Instant) (schemas.Instant, []watermark.Futu
 	return min(from, max(oldest, settled)), far
 }
 
-// committed ends a transaction, and drops what settled has passed: when there is much of it, or once a
-// minute. Nothing depends on when.
+// committed ends a transaction, and drops what settled has passed, once in ten seconds. Nothing depends on
+// when.
 func (d *dedup) committed(settled schemas.Instant, now time.Time) {
-	const much = 1 << 15
-	if len(d.final) > 0 {
-		return // most of it goes by itself
-	}
-	if now.Sub(d.evicted) >= time.Minute || d.rows.Len() >= much && d.rows.Added() >= d.rows.Len()/2 {
+	if len(d.final) == 0 && now.Sub(d.evicted) >= 10*time.Second { // final rows go by themselves
 		d.evict(settled)
 		d.evicted = now
 	}

@@ -193,17 +193,16 @@ func (p *Poller) publish(batches iter.Seq2[Batch, error]) error {
 		p.cfg.Metrics.RowsRead.Add(float64(len(b.Rows) + len(b.Rejects)))
 		at, loading := p.cfg.Clock(), p.state.mark.AsOf == schemas.MinInstant
 		for more := true; more; {
-			d := p.state.decide(&b, at, p.cfg.Session.MaxRows())
-			if d.endsPass {
-				p.writer.showPass(&d, at)
+			var tx watermark.Transaction
+			var blocked error
+			tx, more, blocked = p.state.decide(&b, at, p.cfg.Session.MaxRows())
+			if b.Done != nil && p.state.wanted == nil && !more && blocked == nil {
+				p.writer.showPass(at)
 			}
-			if err := p.writer.commitIfDue(d.tx); err != nil {
+			if err := cmp.Or(p.writer.commitIfDue(tx), blocked); err != nil {
 				return err
 			}
-			if d.blocked != nil {
-				return d.blocked
-			}
-			if more = d.more; more { // a commit takes time, and the clock may step meanwhile
+			if more { // a commit takes time, and the clock may step meanwhile
 				next := p.cfg.Clock()
 				b.Age, at = b.Age+next.Now.Sub(at.Now), next
 			}

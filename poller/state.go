@@ -32,6 +32,7 @@ type state struct {
 	from      schemas.Instant
 	wanted    map[int64]Suspect
 	readBegan Moment
+	began     schemas.Instant // when the pass began that ended last, MinInstant if that is not known
 
 	passes        int               // complete ones since the takeover
 	forgot        bool              // the pass in hand forgot rows that the watermark's cursor has passed

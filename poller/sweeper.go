@@ -282,12 +282,13 @@ func nextSweep(resource string, last schemas.Instant, born time.Time, interval t
 	return after.Add(-phase).Truncate(interval).Add(interval + phase)
 }
 
-// start starts the first reading: of the rows to erase, or of the part of the sweep that the watermark says is
-// begun, which gives back its turn after that. The comparison has a source of its own.
+// start starts the first reading: of the rows to erase, or of the part of the sweep that the watermark says
+// is begun, which gives back its turn after that. The comparison has a source of its own.
 func (s *sweeper) start(ctx context.Context, erase bool) {
 	c, mark := s.cfg, &s.state.mark
 	known := Request{From: c.Start, Identity: mark.Identity, Fields: s.state.expectedFields()}
-	source := CompareSource(c.Sweep.Source(), known, c.wall, func(n int) { c.Metrics.RowsRead.Add(float64(n)) })
+	source := CompareSource(c.Sweep.Source(), known, c.wall,
+		func(n int) { c.Metrics.RowsRead.Add(float64(n)) })
 	compare := reconcile.Config{Topic: c.Sweep.Topic, Source: source, ByID: c.Sweep.ByID,
 		CatchesUp: c.CatchesUp, From: math.MinInt64,
 		Start: c.Start, CreatedAt: CreatedAtIn(c.Resource), Letters: s.state.deadLetters.beginRound(), Now: c.now,

@@ -122,9 +122,11 @@ func (w *writer) show() {
 }
 
 // showPass puts a pass that ended on the board. If the service asked for a pause, it is over.
-func (w *writer) showPass(d *decision, at Moment) {
+func (w *writer) showPass(at Moment) {
 	w.wait = nil
-	w.board.change(func(s *Status) { s.Good, s.Delayed = latest(s.Good, d.began, at.Wall), d.delayed })
+	w.board.change(func(s *Status) {
+		s.Good, s.Delayed = latest(s.Good, w.state.began, at.Wall), w.state.whyDelayed()
+	})
 }
 
 // reportFailure says in the watermark that a poll ended with a *BlockedError, or that polls have failed for a
