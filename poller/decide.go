@@ -85,10 +85,11 @@ func (s *state) decideRow(tx *watermark.Transaction, row *schemas.Record, shown 
 		s.deferred.forget(row.ID)
 		s.repeats++
 		return nil
-	case known && !before.Equal(millis, hash) && s.mayBeOlder(row, before.Millis) &&
-		!s.deferred.confirms(row, hash, at.Now, shown): // it is noted there for a second look
-		s.older++
-		return nil
+	case known && !before.Equal(millis, hash) && s.mayBeOlder(row, before.Millis):
+		if counts := s.deferred.note(row, hash, at.Now, shown); !counts {
+			s.deferrals++
+			return nil
+		}
 	}
 	_, err := s.add(tx, row, hash, final, at.Wall)
 	return err

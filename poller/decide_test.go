@@ -142,7 +142,7 @@ func TestInWhateverOrderVersionsComeNoneIsPublishedTwiceOrOverANewerOne(t *testi
 			whole.pass(settled, order)
 			again.pass(settled, order)
 			whole.wantsPromises(when)
-			if n := whole.repeats + whole.older + whole.beforeStart + len(whole.published()); n != whole.read {
+			if n := whole.repeats + whole.deferrals + whole.beforeStart + len(whole.published()); n != whole.read {
 				t.Fatalf("%s: %d rows were read, %d of them have an outcome", when, whole.read, n)
 			}
 			if !reflect.DeepEqual(again.written, whole.written) {

@@ -118,7 +118,6 @@ func (p *Poller) Run(ctx context.Context) error {
 		return cause
 	}
 	p.sweeper.end()
-	p.state.mark.HandSweepOver()
 	return p.writer.commit(watermark.Transaction{}) // a successor begins there
 }
 
@@ -157,7 +156,6 @@ func (p *Poller) beginAgain(err error) error {
 	lost, isLost := errors.AsType[*LostError](err)
 	if isLost {
 		p.sweeper.end()
-		p.state.mark.HandSweepOver()
 		if lost.Sweep {
 			p.sweeper.begunAnew()
 		}

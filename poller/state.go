@@ -41,10 +41,10 @@ type state struct {
 	delayed       string            // why settled stands still, as the last pass said
 	ended         *watermark.Replay // the replay that the next transaction ends, or nil
 
-	// Since the writer counted and logged them: rows that were suppressed as repeats, as older, or as
+	// Since the writer counted and logged them: rows that were suppressed as repeats, deferred, or from
 	// before the start; rows that poll.memory had no room for; dead letters whose row can be published
 	// again.
-	repeats, older, beforeStart, full int
+	repeats, deferrals, beforeStart, full int
 	healed                            []string
 }
 

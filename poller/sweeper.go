@@ -332,10 +332,9 @@ func (s *sweeper) work(ctx context.Context, doing string, part func(context.Cont
 	}()
 }
 
-// fail gives the comparison up for now. That is no death.
+// fail gives the comparison up for now.
 func (s *sweeper) fail(err error) {
 	s.end()
-	s.state.mark.HandSweepOver()
 	pause := max(s.cfg.Interval, s.retry.NextBackOff())
 	s.next = s.cfg.now().Add(pause)
 	s.cfg.Log.Warn("sweep failed, it is tried again", zap.Error(err), zap.Duration("in", pause))
@@ -349,7 +348,7 @@ func (s *sweeper) done() {
 	s.end()
 }
 
-// end cancels the comparison in hand, and waits for its goroutine.
+// end cancels the comparison in hand, and waits for its goroutine. A sweep that ends so did not die.
 func (s *sweeper) end() {
 	w := s.inHand
 	if w == nil {
@@ -359,6 +358,8 @@ func (s *sweeper) end() {
 	if w.working != nil {
 		s.cfg.Log.Debug("sweep cut short", zap.Error(<-w.working))
 	}
-	s.inHand = nil
+	if s.inHand = nil; !w.erase {
+		s.state.mark.HandSweepOver()
+	}
 	s.board.sweeping("")
 }
