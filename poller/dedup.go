@@ -1,7 +1,6 @@
 package poller
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -55,7 +54,7 @@ type dedup struct {
 // newDedup begins with the rows that the watermark itself keeps.
 func newDedup(settings *Settings, mark *watermark.Watermark) dedup {
 	d := dedup{rows: rowset.New(settings.Memory), oldest: schemas.MaxInstant, settled: schemas.MinInstant,
-		catchesUp: settings.CatchesUp}
+		catchesUp: settings.CatchesUp, future: futureRows{far: map[int64]*watermark.FutureRow{}}}
 	for _, row := range mark.Future {
 		if row.UpdatedAt.Millis() >= mark.Settled.Millis() {
 			d.put(row.ID, version(row.UpdatedAt, row.Hash, row.Old && mark.Replay != nil))
@@ -142,7 +141,7 @@ func (d *dedup) remember(row *schemas.Record, hash uint64, final bool, settled, 
 // forget drops what is known of a row.
 func (d *dedup) forget(id int64) {
 	d.rows.Remove(id)
-	d.future.forget(id)
+	delete(d.future.far, id)
 }
 
 // batchDealtWith ends a batch. passed: the next watermark lies behind it, so its final rows need not be
@@ -211,9 +210,8 @@ func (d *dedup) findOldest() {
 // between the replay's time and settled, so a takeover has to read from settled on.
 func (d *dedup) replay() {
 	d.oldest = schemas.MinInstant
-	for id, row := range d.future.far {
+	for _, row := range d.future.far {
 		row.Old = true
-		d.future.far[id] = row
 	}
 }
 
@@ -221,9 +219,8 @@ func (d *dedup) replay() {
 func (d *dedup) unmark() {
 	d.unmarkedOnly = false
 	d.rows.Unmark()
-	for id, row := range d.future.far {
+	for _, row := range d.future.far {
 		row.Old = false
-		d.future.far[id] = row
 	}
 }
 
@@ -235,7 +232,7 @@ func (d *dedup) unmark() {
 // A few that lie far off are kept in the watermark itself: one row of the year 9999 would else make every
 // takeover read the whole topic.
 type futureRows struct {
-	far   map[int64]watermark.FutureRow
+	far   map[int64]*watermark.FutureRow
 	ahead schemas.Instant // of the others: the most by which an updated_at is after its record's time
 	until schemas.Instant // their latest updated_at
 }
@@ -251,26 +248,16 @@ const (
 
 // add notes a row that is written with this record time. It replaces what an earlier version said.
 func (f *futureRows) add(row watermark.FutureRow, recordTime schemas.Instant) {
-	f.forget(row.ID)
+	delete(f.far, row.ID)
 	if recordTime.Millis() >= row.UpdatedAt.Millis() {
 		return
 	}
 	ahead := row.UpdatedAt - recordTime
 	if ahead > farAhead && len(f.far) < maxFarRows {
-		if f.far == nil {
-			f.far = map[int64]watermark.FutureRow{}
-		}
-		f.far[row.ID] = row
+		f.far[row.ID] = &row
 		return
 	}
 	f.ahead, f.until = max(f.ahead, ahead+futureMargin), max(f.until, row.UpdatedAt)
-}
-
-// forget drops a row that is kept one by one.
-func (f *futureRows) forget(id int64) {
-	if len(f.far) > 0 {
-		delete(f.far, id)
-	}
 }
 
 // from returns the earliest record time of a row whose updated_at is at or after settled, or MaxInstant if no
@@ -285,10 +272,12 @@ func (f *futureRows) from(settled schemas.Instant) (from schemas.Instant, far []
 	} else if f.ahead > 0 {
 		from = max(settled-f.ahead, schemas.MinInstant)
 	}
-	maps.DeleteFunc(f.far, func(_ int64, row watermark.FutureRow) bool {
-		return row.UpdatedAt.Millis() < settled.Millis()
-	})
-	far = slices.Collect(maps.Values(f.far))
-	slices.SortFunc(far, func(a, b watermark.FutureRow) int { return cmp.Compare(a.ID, b.ID) })
+	for _, id := range slices.Sorted(maps.Keys(f.far)) {
+		if row := f.far[id]; row.UpdatedAt.Millis() < settled.Millis() {
+			delete(f.far, id)
+		} else {
+			far = append(far, *row)
+		}
+	}
 	return from, far
 }

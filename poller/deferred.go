@@ -66,12 +66,6 @@ func (d *deferred) note(row *schemas.Record, hash uint64, now, shown time.Time) 
 	return noted.Counts(state, d.overlap)
 }
 
-func (d *deferred) forget(id int64) {
-	if len(d.rows) > 0 {
-		delete(d.rows, id)
-	}
-}
-
 // empty reports whether no row is deferred.
 func (d *deferred) empty() bool { return len(d.rows) == 0 && d.beyond.rows() == 0 }
 

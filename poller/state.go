@@ -45,7 +45,7 @@ type state struct {
 	// before the start; rows that poll.memory had no room for; dead letters whose row can be published
 	// again.
 	repeats, deferrals, beforeStart, full int
-	healed                            []string
+	healed                                []string
 }
 
 func newState(cfg *Config, at Moment) *state {
@@ -96,10 +96,8 @@ func (s *state) add(tx *watermark.Transaction, row *schemas.Record, hash uint64,
 	if !s.dedup.remember(row, hash, final, s.mark.Settled, wall) {
 		return false, s.memoryFull()
 	}
-	if len(s.deadLetters.known) > 0 {
-		s.heal(tx, row.ID)
-	}
-	s.deferred.forget(row.ID)
+	s.heal(tx, row.ID)
+	delete(s.deferred.rows, row.ID)
 	tx.Rows = append(tx.Rows, *row)
 	return true, nil
 }
@@ -132,7 +130,7 @@ func (s *state) delete(tx *watermark.Transaction, id int64, strays []int32, conf
 		tx.Strays = append(tx.Strays, watermark.Stray{ID: id, Partition: partition})
 	}
 	s.dedup.forget(id)
-	s.deferred.forget(id)
+	delete(s.deferred.rows, id)
 	s.deadLetters.takeOut(tx, id)
 }
 
