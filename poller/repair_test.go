@@ -735,3 +735,21 @@ func TestTombstonesOverStraysComeBeforeTheirRow(t *testing.T) {
 		t.Errorf("the sweep wrote %+v", s.topic[before:])
 	}
 }
+
+// The first reading of a sweep shows a row as one that cannot be published, and no look shows it.
+func TestARowThatNoLookShowsAnyMoreKeepsItsRecordAndItsLetter(t *testing.T) {
+	s := openShop(t, 10, func(c *Config) { c.Sweep.Tombstone = true })
+	bad := s.row(1, time.Second, 2)
+	bad.bad = true
+	s.rows[1] = bad
+	s.poll()
+	s.now = s.now.Add(time.Hour)
+	s.poll()
+	bad.content = 3 // no poll meets it any more
+	s.rows[1] = bad
+	s.looks = func(Request) { delete(s.rows, 1) }
+	got := s.sweep()
+	if got.Tombstones != 0 || len(s.letters) != 1 || !strings.Contains(got.Left, "1 row came and went") {
+		t.Errorf("swept %+v, dead letters %v", got, s.letters)
+	}
+}
