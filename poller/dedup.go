@@ -57,15 +57,11 @@ func newDedup(settings *Settings, mark *watermark.Watermark) dedup {
 		catchesUp: settings.CatchesUp, future: futureRows{far: map[int64]*watermark.FutureRow{}}}
 	for _, row := range mark.Future {
 		if row.UpdatedAt.Millis() >= mark.Settled.Millis() {
-			d.put(row.ID, version(row.UpdatedAt, row.Hash, row.Old && mark.Replay != nil))
-			d.future.add(row, schemas.MinInstant)
+			row.Old = row.Old && mark.Replay != nil
+			d.put(row, schemas.MinInstant)
 		}
 	}
 	return d
-}
-
-func version(updatedAt schemas.Instant, hash uint64, marked bool) rowset.Version {
-	return rowset.Version{Millis: updatedAt.Millis(), Hash: hash, Marked: marked}
 }
 
 // restore takes a record of the data topic during a takeover, which goes on at mark.
@@ -84,17 +80,19 @@ func (d *dedup) restore(r watermark.Published, mark *watermark.Watermark) {
 		d.forget(r.ID) // an earlier record may be unmarked, and is not what the topic has
 		return
 	}
-	d.put(r.ID, version(r.UpdatedAt, r.Hash, old))
+	d.put(watermark.FutureRow{ID: r.ID, UpdatedAt: r.UpdatedAt, Hash: r.Hash, Old: old}, r.Time)
 	d.oldest = min(d.oldest, r.UpdatedAt)
-	d.future.add(watermark.FutureRow{ID: r.ID, UpdatedAt: r.UpdatedAt, Hash: r.Hash, Old: old}, r.Time)
 }
 
-// put remembers a row that was published already. If it does not fit, the poller is blocked before it reads.
-func (d *dedup) put(id int64, v rowset.Version) {
-	if d.rows.Put(id, v) || d.dropMarked() && (v.Marked || d.rows.Put(id, v)) {
-		return
+// put remembers a row that was published already, with this record time. If it does not fit, the poller is
+// blocked before it reads.
+func (d *dedup) put(row watermark.FutureRow, recordTime schemas.Instant) {
+	v := rowset.VersionOf(row.UpdatedAt, row.Hash)
+	v.Marked = row.Old
+	if !d.rows.Put(row.ID, v) && (!d.dropMarked() || !v.Marked && !d.rows.Put(row.ID, v)) {
+		d.lacking++
 	}
-	d.lacking++
+	d.future.add(row, recordTime)
 }
 
 // dropMarked makes room, where it may and there is any to make: afterwards there are no marked versions.
@@ -117,7 +115,7 @@ func (d *dedup) remember(row *schemas.Record, hash uint64, final bool, settled, 
 		return true
 	}
 	known := d.rows.Len()
-	for v := version(row.UpdatedAt, hash, false); !d.rows.Put(row.ID, v); known = d.rows.Len() {
+	for v := rowset.VersionOf(row.UpdatedAt, hash); !d.rows.Put(row.ID, v); known = d.rows.Len() {
 		if d.settled < settled { // else they were dropped already
 			d.evict(settled)
 		} else if !d.dropMarked() {

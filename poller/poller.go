@@ -150,11 +150,11 @@ func (p *Poller) poll(ctx context.Context) error {
 // *LostError, the watermark gives up what was read before. A *LostError that changes nothing is a failure
 // like others: a takeover would ask the source the same again.
 func (p *Poller) beginAgain(err error) error {
-	if p.writer.failed != nil {
-		return err // the watermark in hand tells of rows that may not be in the topic
-	}
 	lost, isLost := errors.AsType[*LostError](err)
-	if isLost {
+	switch {
+	case p.writer.failed != nil:
+		return err // the watermark in hand tells of rows that may not be in the topic
+	case isLost:
 		p.sweeper.end()
 		if lost.Sweep {
 			p.sweeper.begunAnew()
@@ -165,8 +165,7 @@ func (p *Poller) beginAgain(err error) error {
 		}
 		p.cfg.Log.Warn("what was read before does not count any more: it is read again",
 			zap.String("why", lost.Why), zapInstant("from", p.state.mark.Settled), zapInstant("settled", settled))
-	}
-	if !isLost && !p.state.restoresMore() {
+	case !p.state.restoresMore():
 		return err
 	}
 	if err := p.writer.commit(watermark.Transaction{}); err != nil {
@@ -213,34 +212,26 @@ func (p *Poller) publish(batches iter.Seq2[Batch, error]) error {
 }
 
 // ended logs, counts and shows how a poll ended, and says when the next one begins.
-func (p *Poller) ended(began time.Time, err error) (next time.Time) {
+func (p *Poller) ended(began time.Time, err error) time.Time {
 	now := p.cfg.now()
 	p.cfg.Metrics.PollDuration.Observe(now.Sub(began).Seconds())
 	p.failures.Note(err)
-	outcome := "ok"
-	fault, blocked := errors.AsType[*BlockedError](err)
-	switch {
+	outcome, next := "ok", began.Add(p.cfg.Interval)
+	switch fault, blocked := errors.AsType[*BlockedError](err); {
+	case err == nil:
+		p.retry.Reset()
+	case blocked && fault.Soon:
+		outcome, next = "blocked", now.Add(max(p.cfg.Interval, soonRetry))
 	case blocked:
-		outcome = "blocked"
-	case err != nil:
-		outcome = "failed"
+		outcome, next = "blocked", now.Add(lastRetry)
+	default:
+		outcome, next = "failed", now.Add(max(p.cfg.Interval, p.retry.NextBackOff()))
 	}
 	p.cfg.Metrics.Polls(outcome).Inc()
 	p.board.change(func(s *Status) {
 		s.Doing, s.Since, s.Err, s.FailedSince = "waiting", now, err, p.failures.Since
 	})
-	if err == nil {
-		p.retry.Reset()
-		return began.Add(p.cfg.Interval)
-	}
-	pause := max(p.cfg.Interval, p.retry.NextBackOff())
-	switch {
-	case blocked && fault.Soon:
-		return now.Add(max(p.cfg.Interval, soonRetry))
-	case blocked:
-		return now.Add(lastRetry)
-	}
-	return now.Add(pause)
+	return next
 }
 
 // wait waits until next, or until ctx is done, renewed is closed or a request for this resource comes in.
