@@ -84,9 +84,6 @@ func (d *deadLetters) meet(r *schemas.Reject) bool {
 
 // takeOut takes out the dead letter of a row, if there is one, and returns its key.
 func (d *deadLetters) takeOut(tx *watermark.Transaction, id int64) (key string, there bool) {
-	if len(d.known) == 0 {
-		return "", false // a key takes longer than the rest of a row's way
-	}
 	key = d.key(&schemas.Reject{ID: id, HasID: true})
 	if _, there = d.known[key]; there {
 		d.remove(tx, key)

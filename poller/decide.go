@@ -79,7 +79,9 @@ func (s *state) decideRow(tx *watermark.Transaction, row *schemas.Record, shown 
 	case known && !before.Marked && before.Equal(millis, hash):
 		// If the row was a dead letter in between, the topic has it again: only the dead letter
 		// goes.
-		s.heal(tx, row.ID)
+		if len(s.deadLetters.known) > 0 {
+			s.heal(tx, row.ID)
+		}
 		delete(s.deferred.rows, row.ID)
 		s.repeats++
 		return nil

@@ -96,8 +96,12 @@ func (s *state) add(tx *watermark.Transaction, row *schemas.Record, hash uint64,
 	if !s.dedup.remember(row, hash, final, s.mark.Settled, wall) {
 		return false, s.memoryFull()
 	}
-	s.heal(tx, row.ID)
-	delete(s.deferred.rows, row.ID)
+	if len(s.deadLetters.known) > 0 {
+		s.heal(tx, row.ID)
+	}
+	if len(s.deferred.rows) > 0 {
+		delete(s.deferred.rows, row.ID)
+	}
 	tx.Rows = append(tx.Rows, *row)
 	return true, nil
 }
