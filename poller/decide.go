@@ -14,7 +14,8 @@ import (
 //
 // The error is a *BlockedError if the next row cannot be published before a limit is over. The rows before
 // it are in tx, and the rest of the batch is left for a later read.
-func (s *state) decide(b *Batch, at Moment, maxRows int) (tx watermark.Transaction, more bool, blocked error) {
+func (s *state) decide(b *Batch, at Moment, maxRows int) (tx watermark.Transaction, more bool,
+	blocked error) {
 	tx.Rows = b.Rows[:0] // the rows to publish move to the front of the slice that was read
 	for i := range b.Rejects {
 		s.decideReject(&tx, &b.Rejects[i])
