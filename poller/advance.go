@@ -13,8 +13,8 @@ import (
 
 // advance moves the watermark as far as b says, after the rows of b were decided about. Settled and the
 // cursor stay before every row that is deferred, or that lacks its dead letter: a successor does not know
-// of that row, and has to read it again. If b ends the pass, advance says so in d.
-func (s *state) advance(d *decision, b *Batch, at Moment) {
+// of that row, and has to read it again.
+func (s *state) advance(b *Batch, at Moment) {
 	if b.Done != nil && b.Done.Complete {
 		s.deferred.beyond.completePass()
 		s.deadLetters.beyond.completePass()
@@ -53,8 +53,7 @@ func (s *state) advance(d *decision, b *Batch, at Moment) {
 			s.dedup.unmark()
 		}
 	}
-	d.endsPass, d.delayed = true, s.whyDelayed()
-	s.noteTrouble(watermark.Trouble{Why: d.delayed, Since: at.Wall, Publishes: true}, at)
+	s.noteTrouble(watermark.Trouble{Why: s.whyDelayed(), Since: at.Wall, Publishes: true}, at)
 }
 
 // reaches returns how far b lets settled move: it stays before every row that a later pass has to read

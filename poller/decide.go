@@ -7,51 +7,42 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// decision is the next transaction of a batch.
-type decision struct {
-	tx watermark.Transaction
-	// more is set if the batch has rows that tx had no room for. They are left in the batch.
-	more bool
-	// blocked is a *BlockedError if the next row cannot be published before a limit is over. The rows before it
-	// are in tx, and the rest of the batch is left for a later read.
-	blocked  error
-	endsPass bool   // the batch ended a pass
-	delayed  string // why settled stands still, "" if it does not
-}
-
-// decide decides about the rows of a batch, up to maxRows of them to publish. It takes them out of the
-// batch. at is the moment of this transaction, to which the batch's Age belongs. The last transaction of a
-// batch of a pass moves the watermark (advance).
-func (s *state) decide(b *Batch, at Moment, maxRows int) (d decision) {
-	d.tx.Rows = b.Rows[:0] // the rows to publish move to the front of the slice that was read
+// decide decides about the rows of a batch, up to maxRows of them to publish, and takes them out of the
+// batch. It returns the next transaction. more is set if the batch has rows that tx has no room for. at is
+// the moment of this transaction, to which the batch's Age belongs. The last transaction of a batch of a
+// pass moves the watermark (advance).
+//
+// The error is a *BlockedError if the next row cannot be published before a limit is over. The rows before
+// it are in tx, and the rest of the batch is left for a later read.
+func (s *state) decide(b *Batch, at Moment, maxRows int) (tx watermark.Transaction, more bool,
+	blocked error) {
+	tx.Rows = b.Rows[:0] // the rows to publish move to the front of the slice that was read
 	for i := range b.Rejects {
-		s.decideReject(&d.tx, &b.Rejects[i])
+		s.decideReject(&tx, &b.Rejects[i])
 	}
 	b.Rejects = nil
 	shown := at.Now.Add(-b.Age)
 	for ; len(b.Rows) > 0; b.Rows = b.Rows[1:] {
-		if len(d.tx.Rows) >= maxRows {
-			d.more = true
-			return d
+		if len(tx.Rows) >= maxRows {
+			return tx, true, nil
 		}
 		row, final := &b.Rows[0], len(b.Final) > 0 && b.Final[0]
-		err := s.decideRow(&d.tx, row, shown, at, final)
+		err := s.decideRow(&tx, row, shown, at, final)
 		if err != nil && s.makeRoom(b, at.Now) {
-			err = s.decideRow(&d.tx, row, shown, at, final)
+			err = s.decideRow(&tx, row, shown, at, final)
 		}
 		if err != nil {
 			s.dedup.batchDealtWith(false)
-			d.blocked = err
-			return d
+			return tx, false, err
 		}
 		if len(b.Final) > 0 {
 			b.Final = b.Final[1:]
 		}
 	}
 	if s.wanted == nil {
-		s.advance(&d, b, at)
+		s.advance(b, at)
 	}
-	return d
+	return tx, false, nil
 }
 
 // decideReject decides about a row that cannot be published.
@@ -92,13 +83,14 @@ func (s *state) decideRow(tx *watermark.Transaction, row *schemas.Record, shown 
 		if len(s.deadLetters.known) > 0 {
 			s.heal(tx, row.ID)
 		}
-		s.deferred.forget(row.ID)
+		delete(s.deferred.rows, row.ID)
 		s.repeats++
 		return nil
-	case known && !before.Equal(millis, hash) && s.mayBeOlder(row, before.Millis) &&
-		!s.deferred.confirms(row, hash, at.Now, shown): // it is noted there for a second look
-		s.older++
-		return nil
+	case known && !before.Equal(millis, hash) && s.mayBeOlder(row, before.Millis):
+		if counts := s.deferred.note(row, hash, at.Now, shown); !counts {
+			s.deferrals++
+			return nil
+		}
 	}
 	_, err := s.add(tx, row, hash, final, at.Wall)
 	return err

@@ -58,14 +58,15 @@ func (d *deciding) decides(b Batch, rows ...row) {
 	}
 	d.read += len(rows)
 	for at, more := d.moment(), true; more; {
-		made := d.decide(&b, at, d.maxRows)
-		if more = made.more; made.blocked != nil || len(made.tx.Rows) > d.maxRows {
-			d.t.Fatalf("%d rows in a transaction, %v", len(made.tx.Rows), made.blocked)
+		var tx watermark.Transaction
+		var err error
+		if tx, more, err = d.decide(&b, at, d.maxRows); err != nil || len(tx.Rows) > d.maxRows {
+			d.t.Fatalf("%d rows in a transaction, %v", len(tx.Rows), err)
 		}
-		made.tx.Rows = slices.Clone(made.tx.Rows)
-		d.seal(&made.tx, at.Wall)
+		tx.Rows = slices.Clone(tx.Rows)
+		d.seal(&tx, at.Wall)
 		d.committed(at.Now)
-		d.written = append(d.written, made.tx)
+		d.written = append(d.written, tx)
 	}
 }
 
@@ -141,7 +142,7 @@ func TestInWhateverOrderVersionsComeNoneIsPublishedTwiceOrOverANewerOne(t *testi
 			whole.pass(settled, order)
 			again.pass(settled, order)
 			whole.wantsPromises(when)
-			if n := whole.repeats + whole.older + whole.beforeStart + len(whole.published()); n != whole.read {
+			if n := whole.repeats + whole.deferrals + whole.beforeStart + len(whole.published()); n != whole.read {
 				t.Fatalf("%s: %d rows were read, %d of them have an outcome", when, whole.read, n)
 			}
 			if !reflect.DeepEqual(again.written, whole.written) {

@@ -1,7 +1,6 @@
 package poller
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -55,18 +54,14 @@ type dedup struct {
 // newDedup begins with the rows that the watermark itself keeps.
 func newDedup(settings *Settings, mark *watermark.Watermark) dedup {
 	d := dedup{rows: rowset.New(settings.Memory), oldest: schemas.MaxInstant, settled: schemas.MinInstant,
-		catchesUp: settings.CatchesUp}
+		catchesUp: settings.CatchesUp, future: futureRows{far: map[int64]*watermark.FutureRow{}}}
 	for _, row := range mark.Future {
 		if row.UpdatedAt.Millis() >= mark.Settled.Millis() {
-			d.put(row.ID, version(row.UpdatedAt, row.Hash, row.Old && mark.Replay != nil))
-			d.future.add(row, schemas.MinInstant)
+			row.Old = row.Old && mark.Replay != nil
+			d.put(row, schemas.MinInstant)
 		}
 	}
 	return d
-}
-
-func version(updatedAt schemas.Instant, hash uint64, marked bool) rowset.Version {
-	return rowset.Version{Millis: updatedAt.Millis(), Hash: hash, Marked: marked}
 }
 
 // restore takes a record of the data topic during a takeover, which goes on at mark.
@@ -85,17 +80,19 @@ func (d *dedup) restore(r watermark.Published, mark *watermark.Watermark) {
 		d.forget(r.ID) // an earlier record may be unmarked, and is not what the topic has
 		return
 	}
-	d.put(r.ID, version(r.UpdatedAt, r.Hash, old))
+	d.put(watermark.FutureRow{ID: r.ID, UpdatedAt: r.UpdatedAt, Hash: r.Hash, Old: old}, r.Time)
 	d.oldest = min(d.oldest, r.UpdatedAt)
-	d.future.add(watermark.FutureRow{ID: r.ID, UpdatedAt: r.UpdatedAt, Hash: r.Hash, Old: old}, r.Time)
 }
 
-// put remembers a row that was published already. If it does not fit, the poller is blocked before it reads.
-func (d *dedup) put(id int64, v rowset.Version) {
-	if d.rows.Put(id, v) || d.dropMarked() && (v.Marked || d.rows.Put(id, v)) {
-		return
+// put remembers a row that was published already, with this record time. If it does not fit, the poller is
+// blocked before it reads.
+func (d *dedup) put(row watermark.FutureRow, recordTime schemas.Instant) {
+	v := rowset.VersionOf(row.UpdatedAt, row.Hash)
+	v.Marked = row.Old
+	if !d.rows.Put(row.ID, v) && (!d.dropMarked() || !v.Marked && !d.rows.Put(row.ID, v)) {
+		d.lacking++
 	}
-	d.lacking++
+	d.future.add(row, recordTime)
 }
 
 // dropMarked makes room, where it may and there is any to make: afterwards there are no marked versions.
@@ -118,7 +115,7 @@ func (d *dedup) remember(row *schemas.Record, hash uint64, final bool, settled, 
 		return true
 	}
 	known := d.rows.Len()
-	for v := version(row.UpdatedAt, hash, false); !d.rows.Put(row.ID, v); known = d.rows.Len() {
+	for v := rowset.VersionOf(row.UpdatedAt, hash); !d.rows.Put(row.ID, v); known = d.rows.Len() {
 		if d.settled < settled { // else they were dropped already
 			d.evict(settled)
 		} else if !d.dropMarked() {
@@ -142,7 +139,7 @@ func (d *dedup) remember(row *schemas.Record, hash uint64, final bool, settled, 
 // forget drops what is known of a row.
 func (d *dedup) forget(id int64) {
 	d.rows.Remove(id)
-	d.future.forget(id)
+	delete(d.future.far, id)
 }
 
 // batchDealtWith ends a batch. passed: the next watermark lies behind it, so its final rows need not be
@@ -176,14 +173,10 @@ func (d *dedup) from(settled schemas.Instant) (schemas.Instant, []watermark.Futu
 	return min(from, max(oldest, settled)), far
 }
 
-// committed ends a transaction, and drops what settled has passed: when there is much of it, or once a
-// minute. Nothing depends on when.
+// committed ends a transaction, and drops what settled has passed, once in ten seconds. Nothing depends on
+// when.
 func (d *dedup) committed(settled schemas.Instant, now time.Time) {
-	const much = 1 << 15
-	if len(d.final) > 0 {
-		return // most of it goes by itself
-	}
-	if now.Sub(d.evicted) >= time.Minute || d.rows.Len() >= much && d.rows.Added() >= d.rows.Len()/2 {
+	if len(d.final) == 0 && now.Sub(d.evicted) >= 10*time.Second { // final rows go by themselves
 		d.evict(settled)
 		d.evicted = now
 	}
@@ -215,9 +208,8 @@ func (d *dedup) findOldest() {
 // between the replay's time and settled, so a takeover has to read from settled on.
 func (d *dedup) replay() {
 	d.oldest = schemas.MinInstant
-	for id, row := range d.future.far {
+	for _, row := range d.future.far {
 		row.Old = true
-		d.future.far[id] = row
 	}
 }
 
@@ -225,9 +217,8 @@ func (d *dedup) replay() {
 func (d *dedup) unmark() {
 	d.unmarkedOnly = false
 	d.rows.Unmark()
-	for id, row := range d.future.far {
+	for _, row := range d.future.far {
 		row.Old = false
-		d.future.far[id] = row
 	}
 }
 
@@ -239,7 +230,7 @@ func (d *dedup) unmark() {
 // A few that lie far off are kept in the watermark itself: one row of the year 9999 would else make every
 // takeover read the whole topic.
 type futureRows struct {
-	far   map[int64]watermark.FutureRow
+	far   map[int64]*watermark.FutureRow
 	ahead schemas.Instant // of the others: the most by which an updated_at is after its record's time
 	until schemas.Instant // their latest updated_at
 }
@@ -255,26 +246,19 @@ const (
 
 // add notes a row that is written with this record time. It replaces what an earlier version said.
 func (f *futureRows) add(row watermark.FutureRow, recordTime schemas.Instant) {
-	f.forget(row.ID)
+	if len(f.far) > 0 { // a call for each row shows in a benchmark
+		delete(f.far, row.ID)
+	}
 	if recordTime.Millis() >= row.UpdatedAt.Millis() {
 		return
 	}
 	ahead := row.UpdatedAt - recordTime
 	if ahead > farAhead && len(f.far) < maxFarRows {
-		if f.far == nil {
-			f.far = map[int64]watermark.FutureRow{}
-		}
-		f.far[row.ID] = row
+		kept := row // so that the other rows do not go to the heap
+		f.far[row.ID] = &kept
 		return
 	}
 	f.ahead, f.until = max(f.ahead, ahead+futureMargin), max(f.until, row.UpdatedAt)
-}
-
-// forget drops a row that is kept one by one.
-func (f *futureRows) forget(id int64) {
-	if len(f.far) > 0 {
-		delete(f.far, id)
-	}
 }
 
 // from returns the earliest record time of a row whose updated_at is at or after settled, or MaxInstant if no
@@ -289,10 +273,12 @@ func (f *futureRows) from(settled schemas.Instant) (from schemas.Instant, far []
 	} else if f.ahead > 0 {
 		from = max(settled-f.ahead, schemas.MinInstant)
 	}
-	maps.DeleteFunc(f.far, func(_ int64, row watermark.FutureRow) bool {
-		return row.UpdatedAt.Millis() < settled.Millis()
-	})
-	far = slices.Collect(maps.Values(f.far))
-	slices.SortFunc(far, func(a, b watermark.FutureRow) int { return cmp.Compare(a.ID, b.ID) })
+	for _, id := range slices.Sorted(maps.Keys(f.far)) {
+		if row := f.far[id]; row.UpdatedAt.Millis() < settled.Millis() {
+			delete(f.far, id)
+		} else {
+			far = append(far, *row)
+		}
+	}
 	return from, far
 }

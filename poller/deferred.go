@@ -51,10 +51,10 @@ func newDeferred(overlap time.Duration) deferred {
 	return deferred{overlap, maxDeferred, map[int64]reconcile.Confirmation{}, newLeftovers()}
 }
 
-// confirms notes another state of a row, which the source may have had as early as at shown. It reports
+// note notes another state of a row, which the source may have had as early as at shown. It reports
 // whether that state counts by now. It goes by shown, because an answer from a cache says nothing about the
 // time since it was made. Otherwise a cache could show a lagging server's state for longer than an overlap.
-func (d *deferred) confirms(row *schemas.Record, hash uint64, now, shown time.Time) bool {
+func (d *deferred) note(row *schemas.Record, hash uint64, now, shown time.Time) (counts bool) {
 	noted, there := d.rows[row.ID]
 	if !there && len(d.rows) >= d.most {
 		d.beyond.add(row.UpdatedAt)
@@ -64,12 +64,6 @@ func (d *deferred) confirms(row *schemas.Record, hash uint64, now, shown time.Ti
 	noted.Shown(state, shown, now)
 	d.rows[row.ID] = noted
 	return noted.Counts(state, d.overlap)
-}
-
-func (d *deferred) forget(id int64) {
-	if len(d.rows) > 0 {
-		delete(d.rows, id)
-	}
 }
 
 // empty reports whether no row is deferred.

@@ -22,7 +22,7 @@
 //	an older updated_at                      deferred for a second look: either may be    state.mayBeOlder
 //	other content at the same updated_at       the newer one; if the source catches up,   deferred
 //	                                           the latter is published
-//	such a row, the same an overlap later    published                                    deferred.confirms
+//	such a row, the same an overlap later    published                                    deferred.note
 //	before settled, or before the start      suppressed: dedup knows nothing from there   state.decideRow
 //	cannot be published, or is too large     dead letter, unless the topic has it         deadLetters.write
 //	can be published again                   its dead letter is taken out                 state.heal

@@ -32,8 +32,7 @@ func policyInForce(cfg *Config, mark *watermark.Watermark) {
 // topic equal to the source's, or made it so. A row that cannot be published now is left in the topic as it
 // was.
 func sweptPolicies(cfg *Config, mark *watermark.Watermark, total watermark.Swept) {
-	if total.Left != "" || total.DeadLetters > 0 || total.Extra != total.Tombstones ||
-		total.Missing+total.Stale != total.Published || !mark.Policies.Mixed() {
+	if total.Left != "" || total.DeadLetters > 0 || !mark.Policies.Mixed() {
 		return
 	}
 	if total.Early > 0 {

@@ -113,7 +113,6 @@ func (p *Poller) Run(ctx context.Context) error {
 		return cause
 	}
 	p.sweeper.end()
-	p.state.mark.HandSweepOver()
 	return p.writer.commit(watermark.Transaction{}) // a successor begins there
 }
 
@@ -146,13 +145,12 @@ func (p *Poller) poll(ctx context.Context) error {
 // *LostError, the watermark gives up what was read before. A *LostError that changes nothing is a failure
 // like others: a takeover would ask the source the same again.
 func (p *Poller) beginAgain(err error) error {
-	if p.writer.failed != nil {
-		return err // the watermark in hand tells of rows that may not be in the topic
-	}
 	lost, isLost := errors.AsType[*LostError](err)
-	if isLost {
+	switch {
+	case p.writer.failed != nil:
+		return err // the watermark in hand tells of rows that may not be in the topic
+	case isLost:
 		p.sweeper.end()
-		p.state.mark.HandSweepOver()
 		if lost.Sweep {
 			p.sweeper.begunAnew()
 		}
@@ -162,8 +160,7 @@ func (p *Poller) beginAgain(err error) error {
 		}
 		p.cfg.Log.Warn("what was read before does not count any more: it is read again",
 			zap.String("why", lost.Why), zapInstant("from", p.state.mark.Settled), zapInstant("settled", settled))
-	}
-	if !isLost && !p.state.restoresMore() {
+	case !p.state.restoresMore():
 		return err
 	}
 	if err := p.writer.commit(watermark.Transaction{}); err != nil {
@@ -188,17 +185,16 @@ func (p *Poller) publish(batches iter.Seq2[Batch, error]) error {
 		p.cfg.Metrics.RowsRead.Add(float64(len(b.Rows) + len(b.Rejects)))
 		at, loading := p.cfg.Clock(), p.state.mark.AsOf == schemas.MinInstant
 		for more := true; more; {
-			d := p.state.decide(&b, at, p.cfg.Session.MaxRows())
-			if d.endsPass {
-				p.writer.showPass(&d)
+			var tx watermark.Transaction
+			var blocked error
+			tx, more, blocked = p.state.decide(&b, at, p.cfg.Session.MaxRows())
+			if b.Done != nil && p.state.wanted == nil && !more && blocked == nil {
+				p.writer.showPass()
 			}
-			if err := p.writer.commitIfDue(d.tx); err != nil {
+			if err := cmp.Or(p.writer.commitIfDue(tx), blocked); err != nil {
 				return err
 			}
-			if d.blocked != nil {
-				return d.blocked
-			}
-			if more = d.more; more { // a commit takes time, and the clock may step meanwhile
+			if more { // a commit takes time, and the clock may step meanwhile
 				next := p.cfg.Clock()
 				b.Age, at = b.Age+next.Now.Sub(at.Now), next
 			}
@@ -211,34 +207,26 @@ func (p *Poller) publish(batches iter.Seq2[Batch, error]) error {
 }
 
 // ended logs, counts and shows how a poll ended, and says when the next one begins.
-func (p *Poller) ended(began time.Time, err error) (next time.Time) {
+func (p *Poller) ended(began time.Time, err error) time.Time {
 	now := p.cfg.now()
 	p.cfg.Metrics.PollDuration.Observe(now.Sub(began).Seconds())
 	p.failures.Note(err)
-	outcome := "ok"
-	fault, blocked := errors.AsType[*BlockedError](err)
-	switch {
+	outcome, next := "ok", began.Add(p.cfg.Interval)
+	switch fault, blocked := errors.AsType[*BlockedError](err); {
+	case err == nil:
+		p.retry.Reset()
+	case blocked && fault.Soon:
+		outcome, next = "blocked", now.Add(max(p.cfg.Interval, soonRetry))
 	case blocked:
-		outcome = "blocked"
-	case err != nil:
-		outcome = "failed"
+		outcome, next = "blocked", now.Add(lastRetry)
+	default:
+		outcome, next = "failed", now.Add(max(p.cfg.Interval, p.retry.NextBackOff()))
 	}
 	p.cfg.Metrics.Polls(outcome).Inc()
 	p.board.change(func(s *Status) {
 		s.Doing, s.Since, s.Err, s.FailedSince = "waiting", now, err, p.failures.Since
 	})
-	if err == nil {
-		p.retry.Reset()
-		return began.Add(p.cfg.Interval)
-	}
-	pause := max(p.cfg.Interval, p.retry.NextBackOff())
-	switch {
-	case blocked && fault.Soon:
-		return now.Add(max(p.cfg.Interval, soonRetry))
-	case blocked:
-		return now.Add(lastRetry)
-	}
-	return now.Add(pause)
+	return next
 }
 
 // wait waits until next, or until ctx is done, renewed is closed or a request for this resource comes in.

@@ -27,12 +27,10 @@ func (s *sweeper) repair() error {
 	count, restless := map[reconcile.Kind]int{}, 0
 	var differences []reconcile.Difference
 	for _, d := range s.inHand.Differences() {
-		switch count[d.Kind]++; {
-		case d.Kind == reconcile.Unknown:
-		case !d.Counts:
-			restless++
-		default:
+		if count[d.Kind]++; d.Counts {
 			differences = append(differences, d)
+		} else {
+			restless++
 		}
 	}
 	part := watermark.Swept{SourceRows: c.SourceRows, TopicRows: c.TopicRows, DeadLetters: c.DeadLetters,
@@ -48,14 +46,10 @@ func (s *sweeper) repair() error {
 			"sweep %s --confirm-deletes %d)", part.Extra, topicRows, budget, budget-left, s.cfg.Resource.Name,
 			part.Extra+max(0, total.Extra-total.Tombstones))
 	}
-	var unconfirmed, unknown, unread, kept string
+	var unconfirmed, unread, kept string
 	if restless > 0 {
-		unconfirmed = fmt.Sprintf("%s came and went, or changed, while they were looked at: the service did not "+
-			"show the same for %s", terminal.Plural(restless, "row"), s.cfg.Overlap)
-	}
-	if n := count[reconcile.Unknown]; n > 0 {
-		unknown = fmt.Sprintf("the service showed %s in one reading and not in a later one: they are left as they "+
-			"are, and the next sweep compares them again", terminal.Plural(n, "row"))
+		unconfirmed = fmt.Sprintf("%s came and went, or changed, while they were looked at: they are left as they "+
+			"are, and the next sweep compares them again", terminal.Plural(restless, "row"))
 	}
 	if c.Unread > 0 {
 		unread = fmt.Sprintf("%d batches of another program in the topic could not be read, and may hold any row",
@@ -71,7 +65,7 @@ func (s *sweeper) repair() error {
 	if err != nil {
 		return err
 	}
-	part.Left = joined(unconfirmed, unknown, unread, kept, s.state.deadLetters.delays())
+	part.Left = joined(unconfirmed, unread, kept, s.state.deadLetters.delays())
 	return s.endPart(tx, part, total.Plus(part))
 }
 

@@ -678,8 +678,7 @@ func TestARowThatComesAndGoesIsNotTakenForDeleted(t *testing.T) {
 			t.Fatal("the sweep does not end")
 		}
 	}
-	const says = "in one reading and not in a later one"
-	if got := s.mark.Swept; got.Tombstones != 0 || !strings.Contains(got.Left, says) {
+	if got := s.mark.Swept; got.Tombstones != 0 || !strings.Contains(got.Left, "1 row came and went") {
 		t.Errorf("swept %+v", got)
 	}
 }
@@ -721,5 +720,23 @@ func TestTombstonesOverStraysComeBeforeTheirRow(t *testing.T) {
 	if len(s.topic) != before+2 || !s.topic[before].Stray || !s.topic[before].Tombstone ||
 		s.topic[before].Partition != 2 || s.topic[before+1].row != s.rows[3] {
 		t.Errorf("the sweep wrote %+v", s.topic[before:])
+	}
+}
+
+// The first reading of a sweep shows a row as one that cannot be published, and no look shows it.
+func TestARowThatNoLookShowsAnyMoreKeepsItsRecordAndItsLetter(t *testing.T) {
+	s := openShop(t, 10, func(c *Config) { c.Sweep.Tombstone = true })
+	bad := s.row(1, time.Second, 2)
+	bad.bad = true
+	s.rows[1] = bad
+	s.poll()
+	s.now = s.now.Add(time.Hour)
+	s.poll()
+	bad.content = 3 // no poll meets it any more
+	s.rows[1] = bad
+	s.looks = func(Request) { delete(s.rows, 1) }
+	got := s.sweep()
+	if got.Tombstones != 0 || len(s.letters) != 1 || !strings.Contains(got.Left, "1 row came and went") {
+		t.Errorf("swept %+v, dead letters %v", got, s.letters)
 	}
 }

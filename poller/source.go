@@ -71,15 +71,12 @@ type Request struct {
 	// takes.
 	Everywhere bool
 	// IDs, of a Full, are the ids to read. nil means all. A source that reads by day may give more.
-	IDs *IDRange
+	IDs *reconcile.Range
 }
 
 // Suspect is a row to look at again: its id, and days on which a source that is read by day finds it
 // (UpdatedAt, CreatedAt; MinInstant if unknown).
 type Suspect = reconcile.Suspect
-
-// IDRange is a range of ids.
-type IDRange = reconcile.Range
 
 // Batch is a part of a read.
 type Batch struct {

@@ -40,11 +40,11 @@ type state struct {
 	delayed       string            // why settled stands still, as the last pass said
 	ended         *watermark.Replay // the replay that the next transaction ends, or nil
 
-	// Since the writer counted and logged them: rows that were suppressed as repeats, as older, or as
+	// Since the writer counted and logged them: rows that were suppressed as repeats, deferred, or from
 	// before the start; rows that poll.memory had no room for; dead letters whose row can be published
 	// again.
-	repeats, older, beforeStart, full int
-	healed                            []string
+	repeats, deferrals, beforeStart, full int
+	healed                                []string
 }
 
 func newState(cfg *Config, at Moment) *state {
@@ -98,7 +98,9 @@ func (s *state) add(tx *watermark.Transaction, row *schemas.Record, hash uint64,
 	if len(s.deadLetters.known) > 0 {
 		s.heal(tx, row.ID)
 	}
-	s.deferred.forget(row.ID)
+	if len(s.deferred.rows) > 0 {
+		delete(s.deferred.rows, row.ID)
+	}
 	tx.Rows = append(tx.Rows, *row)
 	return true, nil
 }
@@ -131,7 +133,7 @@ func (s *state) delete(tx *watermark.Transaction, id int64, strays []int32, conf
 		tx.Strays = append(tx.Strays, watermark.Stray{ID: id, Partition: partition})
 	}
 	s.dedup.forget(id)
-	s.deferred.forget(id)
+	delete(s.deferred.rows, id)
 	s.deadLetters.takeOut(tx, id)
 }
 

@@ -282,12 +282,13 @@ func nextSweep(resource string, last schemas.Instant, born time.Time, interval t
 	return after.Add(-phase).Truncate(interval).Add(interval + phase)
 }
 
-// start starts the first reading: of the rows to erase, or of the part of the sweep that the watermark says is
-// begun, which gives back its turn after that. The comparison has a source of its own.
+// start starts the first reading: of the rows to erase, or of the part of the sweep that the watermark says
+// is begun, which gives back its turn after that. The comparison has a source of its own.
 func (s *sweeper) start(ctx context.Context, erase bool) {
 	c, mark := s.cfg, &s.state.mark
 	known := Request{From: c.Start, Identity: mark.Identity, Fields: s.state.expectedFields()}
-	source := CompareSource(c.Sweep.Source(), known, c.wall, func(n int) { c.Metrics.RowsRead.Add(float64(n)) })
+	source := CompareSource(c.Sweep.Source(), known, c.wall,
+		func(n int) { c.Metrics.RowsRead.Add(float64(n)) })
 	compare := reconcile.Config{Topic: c.Sweep.Topic, Source: source, ByID: c.Sweep.ByID,
 		CatchesUp: c.CatchesUp, From: math.MinInt64,
 		Start: c.Start, CreatedAt: CreatedAtIn(c.Resource), Letters: s.state.deadLetters.beginRound(), Now: c.now,
@@ -331,10 +332,9 @@ func (s *sweeper) work(ctx context.Context, doing string, part func(context.Cont
 	}()
 }
 
-// fail gives the comparison up for now. That is no death.
+// fail gives the comparison up for now.
 func (s *sweeper) fail(err error) {
 	s.end()
-	s.state.mark.HandSweepOver()
 	pause := max(s.cfg.Interval, s.retry.NextBackOff())
 	s.next = s.cfg.now().Add(pause)
 	s.cfg.Log.Warn("sweep failed, it is tried again", zap.Error(err), zap.Duration("in", pause))
@@ -348,7 +348,7 @@ func (s *sweeper) done() {
 	s.end()
 }
 
-// end cancels the comparison in hand, and waits for its goroutine.
+// end cancels the comparison in hand, and waits for its goroutine. A sweep that ends so did not die.
 func (s *sweeper) end() {
 	w := s.inHand
 	if w == nil {
@@ -358,6 +358,8 @@ func (s *sweeper) end() {
 	if w.working != nil {
 		s.cfg.Log.Debug("sweep cut short", zap.Error(<-w.working))
 	}
-	s.inHand = nil
+	if s.inHand = nil; !w.erase {
+		s.state.mark.HandSweepOver()
+	}
 	s.board.sweeping("")
 }

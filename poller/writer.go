@@ -107,13 +107,13 @@ func (w *writer) trouble() *watermark.Trouble { return cmp.Or(w.wait, w.state.ma
 func (w *writer) show() {
 	s, m := w.state, w.cfg.Metrics
 	m.Suppressed(metrics.Repeat).Add(float64(s.repeats))
-	m.Suppressed(metrics.Deferred).Add(float64(s.older))
+	m.Suppressed(metrics.Deferred).Add(float64(s.deferrals))
 	m.Suppressed(metrics.BeforeStart).Add(float64(s.beforeStart))
 	m.DedupFull.Add(float64(s.full))
 	for _, key := range s.healed {
 		w.cfg.Log.Info("row can be published again, taken out of dead letters", zap.String("letter", key))
 	}
-	s.repeats, s.older, s.beforeStart, s.full, s.healed = 0, 0, 0, 0, nil
+	s.repeats, s.deferrals, s.beforeStart, s.full, s.healed = 0, 0, 0, 0, nil
 	w.board.change(func(status *Status) {
 		status.Watermark, status.Complete = s.mark, s.passes
 		status.Watermark.Trouble = w.trouble()
@@ -122,9 +122,9 @@ func (w *writer) show() {
 }
 
 // showPass puts a pass that ended on the board. If the service asked for a pause, it is over.
-func (w *writer) showPass(d *decision) {
+func (w *writer) showPass() {
 	w.wait = nil
-	w.board.change(func(s *Status) { s.Delayed = d.delayed })
+	w.board.change(func(s *Status) { s.Delayed = w.state.whyDelayed() })
 }
 
 // reportFailure says in the watermark that a poll ended with a *BlockedError, or that polls have failed for a

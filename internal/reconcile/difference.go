@@ -24,7 +24,7 @@ func Kinds() []Kind { return []Kind{Missing, Stale, Extra, Unknown} }
 type Difference struct {
 	Kind Kind
 	ID   int64
-	// Counts is set if the difference was confirmed.
+	// Counts is set if the difference was confirmed. An Unknown one never is.
 	Counts bool
 	// Row is the row as the source shows it, Reject the same of a row that cannot be published. Both are nil if
 	// the source does not show it.

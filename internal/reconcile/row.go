@@ -97,7 +97,8 @@ func (s *suspect) counts(cfg Config) bool {
 }
 
 func (s *suspect) difference(id int64, cfg Config) Difference {
-	return Difference{Kind: s.kind(), ID: id, Counts: s.counts(cfg), Row: s.row, Reject: s.reject,
+	kind := s.kind()
+	return Difference{Kind: kind, ID: id, Counts: kind != Unknown && s.counts(cfg), Row: s.row, Reject: s.reject,
 		InTopic: s.inTopic, Letter: s.letter, Strays: slices.Clone(s.strays)}
 }
 

@@ -26,7 +26,6 @@ type Set struct {
 	shards   []shard // a power of two
 	shift    int     // what h is shifted by to find its shard
 	n        int
-	added    int // since the last Evict
 	maxBytes int
 	bytes    int
 }
@@ -120,9 +119,6 @@ func (s *Set) shard(h uint64) *shard { return &s.shards[h>>s.shift] }
 // Len is the number of rows.
 func (s *Set) Len() int { return s.n }
 
-// Added is how many rows are new since the last Evict.
-func (s *Set) Added() int { return s.added }
-
 // Bytes is the memory that the rows take.
 func (s *Set) Bytes() int { return s.bytes }
 
@@ -184,7 +180,6 @@ func (s *Set) put(id int64, v Version, maxBytes int) bool {
 	if !found {
 		sh.n++
 		s.n++
-		s.added++
 	}
 	return true
 }
@@ -297,7 +292,7 @@ func (s *Set) RemoveFrom(first int64) { s.keep(func(e *entry) bool { return e.id
 // keep forgets the rows that wanted is false for, and gives their room back. A small table keeps its room:
 // the next rows would ask for it again.
 func (s *Set) keep(wanted func(*entry) bool) {
-	s.n, s.bytes, s.added = 0, 0, 0
+	s.n, s.bytes = 0, 0
 	for i := range s.shards {
 		sh := &s.shards[i]
 		live := 0

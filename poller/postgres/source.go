@@ -164,12 +164,12 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 // full reads every row of r.IDs from r.From on by id. It leaves out bad chunks, and then ends in a
 // BlockedError.
 func (s *Source) full(ctx context.Context, r poller.Request, yield func(poller.Batch, error) bool) error {
-	ids := poller.IDRange{First: math.MinInt64, Last: math.MaxInt64}
+	first, last := int64(math.MinInt64), int64(math.MaxInt64)
 	if r.IDs != nil {
-		ids = *r.IDs
+		first, last = r.IDs.First, r.IDs.Last
 	}
 	var bad *chunk
-	for c, err := range s.reader.chunks(ctx, since(r.From), beforeID(ids.First), &key{id: ids.Last}) {
+	for c, err := range s.reader.chunks(ctx, since(r.From), beforeID(first), &key{id: last}) {
 		switch {
 		case err != nil:
 			return err

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/storestream/storestream/internal/reconcile"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/postgres"
 	"github.com/storestream/storestream/schemas"
@@ -49,14 +50,14 @@ func TestAFullReadOfARangeMeetsItsIDsAloneAlsoTheLowestAndTheHighest(t *testing.
 		"'Complete', 1, now(), now() FROM unnest('{%d,%d,-1,0,1,%d,%d}'::bigint[]) AS v (id)",
 		low, low+1, high-1, high))
 	for _, test := range []struct {
-		ids  *poller.IDRange
+		ids  *reconcile.Range
 		want []int64
 	}{
 		{nil, []int64{low, low + 1, -1, 0, 1, high - 1, high}},
-		{&poller.IDRange{First: low, Last: low}, []int64{low}},
-		{&poller.IDRange{First: low + 1, Last: 0}, []int64{low + 1, -1, 0}},
-		{&poller.IDRange{First: 1, Last: high - 1}, []int64{1, high - 1}},
-		{&poller.IDRange{First: high, Last: high}, []int64{high}},
+		{&reconcile.Range{First: low, Last: low}, []int64{low}},
+		{&reconcile.Range{First: low + 1, Last: 0}, []int64{low + 1, -1, 0}},
+		{&reconcile.Range{First: 1, Last: high - 1}, []int64{1, high - 1}},
+		{&reconcile.Range{First: high, Last: high}, []int64{high}},
 	} {
 		r := s.readerOf(postgres.SourceConfig{MaxRows: 1})
 		if err := r.read(poller.Request{Kind: poller.Full, From: schemas.MinInstant, IDs: test.ids}); err != nil {

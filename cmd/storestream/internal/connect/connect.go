@@ -176,8 +176,8 @@ func (s *Sources) Database() *postgres.DB { return s.db }
 // Dialect returns the dialect of the REST service. All sources share it.
 func (s *Sources) Dialect() *dialect.Dialect { return s.dialect }
 
-// Waits returns a function that returns the pause that the service has asked for (poller.Config.Waits). It is nil
-// unless the resource is read over REST.
+// Waits returns a function that returns the pause that the service has asked for (poller.Config.Waits). It
+// is nil unless the resource is read over REST.
 func (s *Sources) Waits(resource string) func() (why string, since, until time.Time) {
 	if s.resources[resource].Source != config.REST {
 		return nil
