@@ -228,13 +228,13 @@ func (r *Resource) Judge() {
 	case t.Blocked():
 		r.State = Blocked
 	case r.Owned && !r.Polling:
-		r.State = TakingOver
+		r.State = Resuming
 	case r.AsOf == nil:
 		r.State = FirstLoad
 	case r.Replay != nil:
 		r.State = Replaying
 	case r.Owned && r.Passes == 0:
-		r.State = TakingOver
+		r.State = Resuming
 	case late != "":
 		r.State = Behind
 	case t != nil:
@@ -245,7 +245,7 @@ func (r *Resource) Judge() {
 	switch r.State {
 	case Following, SettlingDelayed:
 		r.UpToDate = true
-	case Replaying, TakingOver:
+	case Replaying, Resuming:
 		r.UpToDate = late == "" || !r.Enabled
 	default:
 		r.UpToDate = !r.Enabled && r.Unreadable == nil

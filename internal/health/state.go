@@ -8,7 +8,7 @@ const (
 	Following       State = "following"        // passes complete, nothing is wrong
 	SettlingDelayed State = "settling_delayed" // passes complete, but settled stands still
 	Replaying       State = "replaying"        // it publishes again from a time on
-	TakingOver      State = "taking_over"      // its owner has not completed a pass yet
+	Resuming        State = "resuming"         // its owner has not completed a pass yet
 	FirstLoad       State = "first_load"       // no instance has completed a pass yet
 	Behind          State = "behind"           // no pass has met every change for a while
 	Failing         State = "failing"          // polls fail, and are tried again

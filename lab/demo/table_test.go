@@ -33,7 +33,7 @@ func sample() status.Snapshot {
 		{Name: "products", Source: "rest", State: health.FirstLoad},
 		{Name: "users", Source: "rest", State: health.SettlingDelayed, Rows: 20000, LagSeconds: &fast,
 			Why: "2026-11-20 does not come clean", Since: now.Add(-time.Minute)},
-		{Name: "shipments", Source: "rest", State: health.TakingOver},
+		{Name: "shipments", Source: "rest", State: health.Resuming},
 	}}
 }
 

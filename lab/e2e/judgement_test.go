@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/storestream/storestream/internal/standins/servers"
 	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
@@ -21,15 +24,11 @@ type judgement struct {
 
 // fault is one thing that goes wrong, and the judgement that every reader has to give.
 type fault struct {
-	name     string
-	resource string
-	begin    func()
-	end      func()
-	// restarts is set if only a takeover meets the fault.
-	restarts bool
-	state    string
-	says     []string // words of the reason
-	lasts    string   // words of the text of `check` beside the reason
+	name, resource string
+	begin, end     func()
+	state          string
+	says           []string // words of the reason
+	lasts          string   // words of the text of `check` beside the reason
 }
 
 // door is an HTTP server on a port that stays the same while it is closed.
@@ -38,6 +37,7 @@ type door struct {
 	addr    string
 	handler http.Handler
 	server  *http.Server
+	served  chan struct{} // closed when server has ended
 }
 
 func (s *stack) door(handler http.Handler) *door {
@@ -54,151 +54,174 @@ func (d *door) open() {
 	if err != nil {
 		d.s.t.Fatal(err)
 	}
-	d.addr, d.server = listener.Addr().String(), &http.Server{Handler: d.handler}
-	go func() { _ = d.server.Serve(listener) }()
+	d.addr, d.server, d.served = listener.Addr().String(), &http.Server{Handler: d.handler}, make(chan struct{})
+	go func() {
+		defer close(d.served)
+		_ = d.server.Serve(listener)
+	}()
 }
 
-func (d *door) close() { _ = d.server.Close() }
+func (d *door) close() {
+	_ = d.server.Close()
+	<-d.served
+}
 
-// Whatever fails, the page, `watermark list`, the metrics and `check` give one verdict: the same state for the
-// same reason, with the same remedy.
+// Whatever fails, the page, `watermark list`, the metrics and `check` give one verdict: the same state for
+// the same reason, with the same remedy. The faults of a round are of different resources, and go wrong
+// together.
 func TestEveryReaderIsToldTheSameOfEveryFault(t *testing.T) {
 	t.Parallel()
 	furtherScenario(t)
-	s := start(t, setup{yaml: quick, fake: smallShop(24), embedded: true})
+	s := start(t, setup{yaml: quick, fake: smallShop(24), embedded: true,
+		pooler: servers.PgBouncerConfig{Settings: map[string]string{"query_wait_timeout": "2"}}})
 	service := s.door(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.fake.ServeHTTP(w, r) }))
 	registry := s.door(s.schemas.Fake.Handler())
-	base := s.fake.BaseURL()
-	at := []string{"--set", "store.base_url=http://" + service.addr + base[strings.LastIndex(base, "/"):],
-		"--set", "registry.url=http://" + registry.addr}
-	p := s.spawn(append([]string{"run"}, at...)...)
-	p.isReady()
-	s.converge()
-
-	sql := func(statement string) func() {
-		return func() {
-			if err := s.fake.Exec(context.Background(), statement); err != nil {
-				t.Fatal(err)
-			}
-		}
+	text, err := os.ReadFile(s.config)
+	if err != nil {
+		t.Fatal(err)
 	}
-	without := func(fields ...string) func() {
-		return func() {
-			if err := s.fake.SetReadings(func(r *storefake.Readings) { r.Without = fields }); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	redirects := func(share float64) func() {
-		return func() {
-			err := s.fake.SetFaults(func(f *storefake.Faults) {
-				f.Shares = map[storefake.Fault]float64{storefake.Redirect: share}
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
+	s.config = s.write("doors.yaml", strings.NewReplacer(s.registry, "http://"+registry.addr,
+		strings.TrimSuffix(s.fake.BaseURL(), "/v1"), "http://"+service.addr).Replace(string(text)))
+	admin, err := pgx.Connect(t.Context(), s.postgres.AdminDSN("postgres"))
+	if err != nil {
+		t.Fatal(err)
 	}
 	must := func(err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	const role = storefake.ReaderRole
-	var open *storefake.Tx
-	for _, f := range []fault{
-		{name: "the database is stopped", resource: storefake.Orders, state: "failing",
-			begin: func() { must(s.postgres.Shutdown()) }, end: func() { must(s.postgres.Start(context.Background())) },
-			says: []string{"127.0.0.1"}, lasts: "failing for "},
-		{name: "the service is stopped", resource: storefake.Products, state: "failing",
-			begin: service.close, end: service.open, says: []string{service.addr, "refused"}, lasts: "failing for "},
-		{name: "the registry is stopped", resource: storefake.Users, state: "failing", restarts: true,
-			begin: registry.close, end: registry.open, says: []string{registry.addr, "refused"}},
-		{name: "a column is renamed", resource: storefake.Orders, state: "blocked",
-			begin: sql("ALTER TABLE orders RENAME COLUMN status TO state"),
-			end:   sql("ALTER TABLE orders RENAME COLUMN state TO status"),
-			says:  []string{"has no column status"}, lasts: "nothing is published"},
-		{name: "a right is missing", resource: storefake.Orders, state: "blocked",
-			begin: sql("REVOKE SELECT ON orders FROM " + role), end: sql("GRANT SELECT ON orders TO " + role),
-			says: []string{"may not read", "GRANT"}, lasts: "nothing is published"},
-		{name: "the table is gone", resource: storefake.OrderItems, state: "blocked",
-			begin: sql("ALTER TABLE order_items RENAME TO gone"), end: sql("ALTER TABLE gone RENAME TO order_items"),
-			says: []string{"has no table"}, lasts: "nothing is published"},
-		{name: "the rows have lost a field", resource: storefake.Users, state: "blocked",
-			begin: without("users.city"), end: without(), says: []string{"rows have lost city"},
-			lasts: "nothing is published"},
-		{name: "the service redirects", resource: storefake.Products, state: "blocked", begin: redirects(1),
-			end: redirects(0), says: []string{"it redirects to"}, lasts: "nothing is published"},
-		{name: "a transaction is open", resource: storefake.OrderItems, state: "settling_delayed",
-			begin: func() { open = s.forgets() }, end: func() { must(open.Commit(context.Background())) },
-			says: []string{"is open since"}, lasts: "settling is delayed for "},
-	} {
-		t.Run(f.name, func(t *testing.T) {
-			if f.restarts {
-				p.stop()
-			}
-			f.begin()
-			if f.restarts {
-				p = s.spawn(append([]string{"run"}, at...)...)
-			}
-			s.allSay(p, f, at)
-			f.end()
-			p.stop() // a takeover tries again at once
-			p = s.spawn(append([]string{"run"}, at...)...)
-			p.isReady()
-		})
+	sql := func(statement string) func() {
+		return func() { _, err := admin.Exec(context.Background(), statement); must(err) }
 	}
+	lack := func(fields ...string) func() {
+		return func() { must(s.fake.SetReadings(func(r *storefake.Readings) { r.Without = fields })) }
+	}
+	redirect := func(f storefake.Fault) func() {
+		return func() {
+			must(s.fake.SetFaults(func(faults *storefake.Faults) {
+				faults.RedirectTo = "http://127.0.0.1:1/"
+				faults.Choose = func(r *http.Request) storefake.Fault {
+					if strings.HasSuffix(r.URL.Path, "/store-products") {
+						return f
+					}
+					return storefake.NoFault
+				}
+			}))
+		}
+	}
+	const nothing, role = "nothing is published", storefake.ReaderRole
+	var open *storefake.Tx
+	p := s.spawn("run")
+	p.isReady()
+	for _, round := range [][]fault{{
+		{"a column is renamed", storefake.Orders, sql("ALTER TABLE orders RENAME COLUMN status TO state"),
+			sql("ALTER TABLE orders RENAME COLUMN state TO status"), "blocked", []string{"has no column status"},
+			nothing},
+		{"the table is gone", storefake.OrderItems, sql("ALTER TABLE order_items RENAME TO gone"),
+			sql("ALTER TABLE gone RENAME TO order_items"), "blocked", []string{"has no table"}, nothing},
+		{"the rows have lost a field", storefake.Users, lack("users.city"), lack(), "blocked",
+			[]string{"rows have lost city"}, nothing},
+	}, {
+		{"a right is missing", storefake.Orders, sql("REVOKE SELECT ON orders FROM " + role),
+			sql("GRANT SELECT ON orders TO " + role), "blocked", []string{"may not read", "GRANT"}, nothing},
+		{"a transaction is open", storefake.OrderItems, func() { open = s.forgets() },
+			func() { must(open.Commit(context.Background())) }, "settling_delayed", []string{"is open since"},
+			"settling is delayed for "},
+		{"the service redirects", storefake.Products, redirect(storefake.Redirect), redirect(storefake.NoFault),
+			"blocked", []string{"it redirects to"}, nothing},
+	}, {
+		{"the database is stopped", storefake.Orders, func() { must(s.postgres.Shutdown()) },
+			func() { must(s.postgres.Start(context.Background())) }, "failing", []string{"127.0.0.1"}, "failing for "},
+		{"the service is stopped", storefake.Products, service.close, service.open, "failing",
+			[]string{service.addr, "refused"}, "failing for "},
+	}, {
+		{"the registry is stopped", storefake.Users, func() { p.stop(); registry.close(); p = s.spawn("run") },
+			registry.open, "failing", []string{registry.addr, "refused"}, ""},
+	}} {
+		for _, f := range round {
+			f.begin()
+		}
+		for _, f := range round {
+			s.allSay(p, f)
+		}
+		for _, f := range round {
+			f.end()
+		}
+		p.stop() // a takeover tries again at once
+		p = s.spawn("run")
+		p.isReady()
+	}
+
+	must(s.broker.Stop())
+	broker := s.brokers[0]
+	eventually(t, "the page and its metrics say that the broker is down", func() (bool, string) {
+		_, body := p.get("/status.json")
+		all := p.resources()
+		polled := slices.ContainsFunc(all, func(r shown) bool {
+			return p.metric("storestream_owned", r.Name) == 1 || r.State == "following"
+		})
+		return len(all) > 0 && !polled && strings.Contains(body, broker), body
+	})
+	s.expect(1, []string{broker}, "watermark", "list")
+	s.expect(1, []string{"FAIL  kafka", broker}, "check")
+	p.kill()
 }
 
-// allSay waits until every reader gives the judgement of f.
-func (s *stack) allSay(p *process, f fault, at []string) {
+// allSay waits until every reader gives the verdict of f.
+func (s *stack) allSay(p *process, f fault) {
 	s.t.Helper()
-	var page judgement
 	says := func(v judgement) bool {
 		lacks := func(word string) bool { return !strings.Contains(v.Why, word) }
 		return v.State == f.state && !slices.ContainsFunc(f.says, lacks)
 	}
-	began := time.Now()
-	eventually(s.t, "/status.json says that it is "+f.state, func() (bool, string) {
+	of := func(all []judgement) judgement {
+		i := slices.IndexFunc(all, func(v judgement) bool { return v.Resource == f.resource })
+		if i < 0 {
+			return judgement{}
+		}
+		return all[i]
+	}
+	shown := func() judgement {
 		_, body := p.get("/status.json")
 		var status struct{ Resources []judgement }
 		_ = json.Unmarshal([]byte(body), &status)
-		page = find(status.Resources, f.resource)
+		return of(status.Resources)
+	}
+	eventually(s.t, f.name+": the page says so", func() (bool, string) {
+		page := shown()
 		return says(page), fmt.Sprintf("%+v", page)
 	})
-	eventually(s.t, "`watermark list` says the same", func() (bool, string) {
-		out, _, _ := s.do(append([]string{"watermark", "list", "-o", "json"}, at...)...)
+	same := func(why, remedy string) (bool, string) {
+		page := shown()
+		// A rehearsal has the words of its own steps.
+		reason := strings.Contains(why, page.Why) || f.lasts == ""
+		return reason && remedy == page.Remedy && says(judgement{State: page.State, Why: why}),
+			fmt.Sprintf("%q -> %q\npage: %+v", why, remedy, page)
+	}
+	eventually(s.t, f.name+": `watermark list` says the same", func() (bool, string) {
+		out, _, _ := s.do("watermark", "list", "-o", "json")
 		var all []judgement
 		_ = json.Unmarshal([]byte(out), &all)
-		listed := find(all, f.resource)
-		return says(listed) && listed.Remedy == page.Remedy, fmt.Sprintf("%+v\npage: %+v", listed, page)
+		listed := of(all)
+		ok, text := same(listed.Why, listed.Remedy)
+		return ok && listed.State == f.state, listed.State + ": " + text
 	})
-	eventually(s.t, "`check` says the same", func() (bool, string) {
-		out, _, _ := s.do(append([]string{"check", "-o", "json"}, at...)...)
+	eventually(s.t, f.name+": `check` says the same", func() (bool, string) {
+		out, _, _ := s.do("check", "-o", "json")
 		var all []struct{ Part, About, Found, Do string }
 		_ = json.Unmarshal([]byte(out), &all)
 		for _, found := range all {
 			if found.Part == "resources" && found.About == f.resource {
-				same := strings.Contains(found.Found, f.lasts) && found.Do == page.Remedy &&
-					says(judgement{State: f.state, Why: found.Found})
-				return same, fmt.Sprintf("%+v\npage: %+v", found, page)
+				ok, text := same(found.Found, found.Do)
+				return ok && strings.Contains(found.Found, f.lasts), text
 			}
 		}
 		return false, out
 	})
 	for _, gauge := range []string{"blocked", "settling_delayed", "stalled"} {
 		if got := p.metric("storestream_"+gauge, f.resource) == 1; got != (gauge == f.state) {
-			s.t.Errorf("storestream_%s is 1: %v, in the state %s", gauge, got, f.state)
+			s.t.Errorf("%s: storestream_%s is 1: %v, in the state %s", f.name, gauge, got, f.state)
 		}
 	}
-	s.t.Logf("%s: all say so after %s: %+v", f.name, time.Since(began).Round(time.Second), page)
-}
-
-func find(all []judgement, resource string) judgement {
-	for _, v := range all {
-		if v.Resource == resource {
-			return v
-		}
-	}
-	return judgement{}
 }

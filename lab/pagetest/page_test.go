@@ -125,9 +125,9 @@ func TestEveryTroubleIsSaidInWords(t *testing.T) {
 	b.look(url, 1280, 900, 1, false)
 	b.until("there are five cards", `document.querySelectorAll("article").length === 5`)
 	for selector, texts := range map[string][]string{
-		"#headline": {"users is polled by no instance; orders is failing; " +
+		"#headline": {"users is without an owner; orders is failing; " +
 			"shipments is being loaded for the first time; order_items is published, but settling is delayed; " +
-			"products is up to date; products is polled by other instances; " +
+			"products is up to date; products is owned by other instances; " +
 			"1,204 rows cannot be published."},
 		"#notices": {"The service has been refusing requests for their rate since",
 			". Nothing is sent to it until 14:03:09. storestream now sends 2.5 of 10 requests a second",
@@ -137,7 +137,7 @@ func TestEveryTroubleIsSaidInWords(t *testing.T) {
 		card("order_items"): {"settling delayed", "a transaction (id 4711) is open since",
 			"What to do: tell its owner: `SELECT pid", "2 missing and 1 stale",
 			"3 published", "polls fail: too many", "discount, gift_note", "1,204", "older rows may remain"},
-		card("products"): {"following", "by shop-2-99", "wrote at"},
+		card("products"): {"following", "shop-2-99", "wrote at"},
 		card("users"):    {"no owner", "no instance polls it", "What to do: start an instance", "6 h"},
 		card("shipments"): {"first load", "closing 2024-03-01 to 2024-03-09, for 42 s",
 			"% of the time from 2019-01-06 to now", "at 2024-03-01", "1,203 in all; 429: 21, no answer: 2"},
@@ -190,13 +190,13 @@ func TestWhatOtherInstancesHoldOrLeaveAloneIsSaidInWords(t *testing.T) {
 	b.until("there are four cards", `document.querySelectorAll("article").length === 4`)
 	for selector, texts := range map[string][]string{
 		"#headline": {"orders and products are stalled; users is blocked; shipments is published, but settling " +
-			"is delayed; orders, products, users and shipments are polled by other instances."},
+			"is delayed; orders, products, users and shipments are owned by other instances."},
 		card("orders"): {"stalled", "shop-3-17 has it, according to the consumer group, and has not written its " +
 			"watermark for 7m0s", "Lag", "1,234,567"},
 		card("products"): {"stalled", "has written no watermark"},
-		card("users"): {"blocked", "by shop-2-99", "(25 min", "poll.memory is full",
+		card("users"): {"blocked", "shop-2-99", "(25 min", "poll.memory is full",
 			"What to do: end what delays settling"},
-		card("shipments"): {"settling delayed", "by shop-2-99", "(3 h", "2026-11-20 cannot be closed"},
+		card("shipments"): {"settling delayed", "shop-2-99", "(3 h", "2026-11-20 cannot be closed"},
 	} {
 		said := b.text(selector)
 		for _, text := range texts {

@@ -10,7 +10,7 @@ const states = {
   settling_delayed: ["settling delayed", "busy"],
   first_load: ["first load", "busy"],
   replaying: ["replaying", "busy"],
-  taking_over: ["taking over", "busy"],
+  resuming: ["resuming", "busy"],
   blocked: ["blocked", "bad"],
   failing: ["failing", "bad"],
   stalled: ["stalled", "bad"],
@@ -110,7 +110,7 @@ export class Card {
     this.figure("Current sweep", ...inHand(r, s.now));
     this.figure("Last sweep", ...lastSweep(r, s.now)); // of before, too: one in hand may never end
     const written = r.written && "wrote at " + since(r.written, s.now);
-    this.figure("Owner", r.owned || !r.owner ? undefined : r.owner, written);
+    this.figure("Owner", r.owner || "none", r.owned ? "this instance" : written);
     const older = (r.privacy || []).length > 1 ? "older rows may remain" : undefined;
     this.figure("Policies for fields", older, "storestream sweep " + r.resource, "busy");
     this.figure("Fields not in the schema", r.unknown_fields && r.unknown_fields.join(", "), "not published");
@@ -135,8 +135,7 @@ export class Card {
 }
 
 function doing(r, s) {
-  if (!r.owned) return r.owner ? "by " + r.owner : "";
-  if (!r.doing) return "";
+  if (!r.owned || !r.doing) return "";
   const long = r.doing_since ? between(r.doing_since, s.now) : 0;
   return r.doing + (long >= 10 ? ", for " + duration(long) : "");
 }

@@ -33,11 +33,11 @@ function status(s) {
 
 // What the headline says of the resources in a state, and how that looks: the worst first.
 const verdicts = [
-  ["unowned", "polled by no instance", "bad"],
+  ["unowned", "without an owner", "bad"],
   ["stalled", "stalled", "bad"],
   ["blocked", "blocked", "bad"],
   ["failing", "failing", "bad"],
-  ["taking_over", "being taken over", "busy"],
+  ["resuming", "resuming", "busy"],
   ["unknown", "waiting for the group to share them out", "busy"],
   ["first_load", "being loaded for the first time", "busy"],
   ["replaying", "being replayed", "busy"],
@@ -56,7 +56,7 @@ function summary(s) {
   if (!parts.length && well.length > 2) parts.push("All " + well.length + " resources are up to date");
   else if (well.length) parts.push(are(well) + "up to date");
   const elsewhere = s.resources.filter((r) => !r.owned && r.owner).map((r) => r.resource);
-  if (elsewhere.length) parts.push(are(elsewhere) + "polled by other instances");
+  if (elsewhere.length) parts.push(are(elsewhere) + "owned by other instances");
   const dead = s.resources.reduce((n, r) => n + letterCount(r), 0);
   if (dead) parts.push(rowCount(dead) + " cannot be published");
   if (dead && look === "good") look = "busy";

@@ -222,7 +222,7 @@ func TestATakeoverThatAPersonMustLetThroughIsBlocked(t *testing.T) {
 	}{
 		{&producer.RefusedError{}, health.Blocked},
 		{&producer.RefusedError{MayPass: true}, health.Failing},
-		{nil, health.TakingOver},
+		{nil, health.Resuming},
 	} {
 		orders.turn(nil, "waiting to take over again", step.err)
 		if r := m.shown("orders", true); r.State != step.state {
@@ -264,7 +264,7 @@ func TestWhileAResourceIsTakenOverThePageShowsWhatTheTopicsSay(t *testing.T) {
 	m.owners["orders"].turn(nil, "reading back what was published", nil)
 	r := m.shown("orders", true)
 	if r.Rows != 2 || len(r.DeadLetters) != 1 || r.Settled == nil || r.AsOf == nil ||
-		r.State != health.TakingOver || r.Doing != "reading back what was published" {
+		r.State != health.Resuming || r.Doing != "reading back what was published" {
 		t.Errorf("%+v", r)
 	}
 	if got := testutil.ToFloat64(m.owners["orders"].metrics.SweepInterval); got == 0 ||
