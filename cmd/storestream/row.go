@@ -10,6 +10,7 @@ import (
 
 	"github.com/storestream/storestream/cmd/storestream/internal/row"
 	"github.com/storestream/storestream/cmd/storestream/internal/verify"
+	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
@@ -53,11 +54,7 @@ watermark), notes.`,
 		if err != nil {
 			return err
 		}
-		cfg, set, err := env.load()
-		if err != nil {
-			return err
-		}
-		return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
+		return env.inKafka(cmd, func(cfg *config.Config, set *schemas.Set, cluster *producer.Cluster) error {
 			progress := terminal.NewProgress(env.stderr)
 			defer progress.Clear()
 			report, err := row.Look(cmd.Context(), row.Config{Settings: cfg, Schemas: set, Cluster: cluster,

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
@@ -23,7 +24,7 @@ func tailCommand(env *environment) *cobra.Command {
 		Short:     "Print upserts and tombstones as they are published",
 		Long: `Reads the topic of a resource as a read_committed consumer and prints one record a line, decoded
 through the registry: what is published from now on, until it is interrupted; with -n the last records, by
-their time; with --from-beginning all that the topic holds and what follows, or with -n the first records.
+their time; with --from-beginning all that the topic holds and what follows.
 It shows values as they are in the topic, personal data too; --mask shows "***" for those.`,
 		Example: "  storestream tail orders -n 5\n" +
 			"  storestream tail users -n 10 -o json | jq .value.city",
@@ -31,45 +32,31 @@ It shows values as they are in the topic, personal data too; --mask shows "***" 
 	}
 	cmd.Flags().BoolVar(&beginning, "from-beginning", false, "everything that the topic holds first")
 	cmd.Flags().BoolVar(&mask, "mask", false, "do not show what is in personal fields")
-	cmd.Flags().IntVarP(&n, "lines", "n", 0, "as `many` records: the last ones, or the first --from-beginning")
+	cmd.Flags().IntVarP(&n, "lines", "n", 0, "as `many` records, the last ones")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "after the last ones go on with what is published then")
+	cmd.MarkFlagsMutuallyExclusive("from-beginning", "lines")
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case n < 0 || n == 0 && cmd.Flags().Changed("lines"):
 			return usagef(cmd, "-n %d: expected 1 or more", n)
-		case n > mostLast && !beginning:
-			return usagef(cmd, "-n %d: expected %d at most, or --from-beginning", n, mostLast)
-		case n > 0 && follow && beginning:
-			return usagef(cmd, "-f with -n and --from-beginning: the first records are followed by others at once")
+		case n > mostLast:
+			return usagef(cmd, "-n %d: expected %d at most, or --from-beginning without -n", n, mostLast)
 		}
-		cfg, set, err := env.load()
-		if err != nil {
-			return err
-		}
-		r := set.Get(args[0])
-		which := producer.TailRange{Beginning: beginning, Follow: follow || n == 0 || beginning}
-		left := -1 // records to print, -1: no end
-		if beginning && n > 0 {
-			left = n
-		} else {
-			which.Last = n
-		}
-		return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
-			for record, err := range producer.Tail(cmd.Context(), cluster, r, which) {
+		resource := args[0]
+		which := producer.TailRange{Beginning: beginning, Last: n, Follow: follow || n == 0}
+		return env.inKafka(cmd, func(_ *config.Config, set *schemas.Set, cluster *producer.Cluster) error {
+			for record, err := range producer.Tail(cmd.Context(), cluster, set.Get(resource), which) {
 				if err == nil {
-					err = printRecord(env, r.Name, record, *asJSON, mask)
+					err = printRecord(env, resource, record, *asJSON, mask)
 				}
 				switch {
 				case cmd.Context().Err() != nil: // interrupting it is how one ends it
 					return nil
 				case errors.Is(err, kerr.UnknownTopicOrPartition):
-					return fmt.Errorf("topic %s does not exist: `storestream run` creates it", cluster.Topic(r.Name))
+					return fmt.Errorf("topic %s does not exist: `storestream run` creates it", cluster.Topic(resource))
 				case err != nil:
 					return err
-				}
-				if left--; left == 0 {
-					return nil
 				}
 			}
 			return nil

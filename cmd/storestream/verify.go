@@ -54,17 +54,14 @@ no row's), seconds.`,
 	}
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		cfg, set, err := env.load()
+		names, err := chooseResources(cmd, args, len(args) == 0)
 		if err != nil {
 			return err
 		}
-		names := cfg.Enabled()
-		if len(args) > 0 {
-			if names, err = chooseResources(cmd, args, false); err != nil {
-				return err
+		return env.inKafka(cmd, func(cfg *config.Config, set *schemas.Set, cluster *producer.Cluster) error {
+			if len(args) == 0 {
+				names = cfg.Enabled()
 			}
-		}
-		return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
 			progress := terminal.NewProgress(env.stderr)
 			defer progress.Clear()
 			waits := waitTeller{stderr: env.stderr, progress: progress, said: map[string]string{}}

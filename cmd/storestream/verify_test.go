@@ -70,7 +70,7 @@ func TestABatchThatIsTooLargeToBeReadHoldsUpNoCommand(t *testing.T) {
 	id := slices.Min(slices.Collect(maps.Keys(fake.Rows(storefake.Users))))
 	s.do("verify", "users").expect(t, exitFailed, "too large to be read (1)", "A batch that was stepped over")
 	s.do("row", "users", fmt.Sprint(id)).expect(t, exitFailed, "too large to be read (1)")
-	s.do("tail", "users", "--from-beginning", "-n", "1").expect(t, exitDone)
+	s.do("tail", "users", "-n", "1").expect(t, exitDone)
 	s.do("watermark", "list").expect(t, exitLate, "users")
 	s.do("check").expect(t, exitDone)
 	s.do("run", "--once").expect(t, exitDone)

@@ -44,11 +44,7 @@ not.`,
 	}
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, set, err := env.load()
-		if err != nil {
-			return err
-		}
-		return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
+		return env.inKafka(cmd, func(cfg *config.Config, set *schemas.Set, cluster *producer.Cluster) error {
 			resources, err := overview.Read(cmd.Context(), cfg, cluster)
 			if err != nil {
 				return err
