@@ -96,7 +96,7 @@ func TestAWaitSaysThatKafkaDoesNotAnswerAndEndsWhereNobodyWillDoIt(t *testing.T)
 		t.Helper()
 		stage.Eventually(t, "it says "+text, func() bool { return strings.Contains(out.stdout.String(), text) })
 	}
-	says("orders: asked for an erase of 1 row")
+	says("orders: no instance has it")
 	var refuses atomic.Bool
 	s.Broker.ControlKey(int16(kmsg.ListOffsets), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		s.Broker.KeepControl()

@@ -18,7 +18,7 @@ func newTestComparison(t *testing.T, looked time.Time) *comparison {
 	t.Helper()
 	s := stage.New(t)
 	c := Config{Settings: s.Config("resources.users.interval=1s"), Schemas: s.Schemas,
-		Cluster: s.Cluster("verifier"), Reading: func(string, int, int, int) {}}
+		Cluster: s.Cluster("verifier"), Say: func(string, string) {}}
 	o := newComparison(c, s.Schemas.Get("users"), neverRead, nil)
 	o.looked = looked
 	return o

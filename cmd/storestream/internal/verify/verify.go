@@ -17,7 +17,6 @@ package verify
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -30,17 +29,15 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Config says what to compare. All of it is needed. Its functions are called by several goroutines.
+// Config says what to compare. All of it is needed.
 type Config struct {
 	Settings  *config.Config
 	Schemas   *schemas.Set
 	Cluster   *producer.Cluster
 	Resources []string
-	// Reading hears how far the first reading of a resource's part is: it reads the topic, then the source.
-	Reading func(resource string, part, topicRows, sourceRows int)
-	// Waiting hears, again and again, what a resource with so many rows to look at again waits for, and until
-	// when at most. The time is zero if that is unknown.
-	Waiting func(resource string, rows int, what string, until time.Time)
+	// Say receives a line about what a resource's comparison does, for people, if that takes more than ten
+	// seconds. Several goroutines call it.
+	Say func(resource, text string)
 }
 
 // Run compares. Its error is the end of ctx, or a source that cannot be opened. What could not be compared is
@@ -119,7 +116,6 @@ type Report struct {
 	Topic    string  `json:"topic"`
 	Verdict  Verdict `json:"verdict"`
 	Error    string  `json:"error,omitempty"` // why it could not be compared
-	Note     string  `json:"note,omitempty"`
 	// How many rows; Foreign: records.
 	SourceRows  int `json:"source_rows"`
 	TopicRows   int `json:"topic_rows"`
@@ -137,9 +133,7 @@ type Report struct {
 	UnknownIDs []int64          `json:"unknown_ids"`
 	AsOf       *schemas.Instant `json:"as_of"` // of its watermark; nil: none
 	Seconds    float64          `json:"seconds"`
-	// Anew is set if the topic was created again since it was filled, or lost its end. An owner then fills it
-	// from the start.
-	Anew bool `json:"-"`
+	Notes      []string         `json:"notes"` // what to know beside the figures, and what to do
 }
 
 // mostIDs bounds the ids of each kind.
@@ -149,11 +143,4 @@ const mostIDs = 100
 func (r *Report) IDs(kind reconcile.Kind) []int64 {
 	return map[reconcile.Kind][]int64{reconcile.Missing: r.MissingIDs, reconcile.Stale: r.StaleIDs,
 		reconcile.Extra: r.ExtraIDs, reconcile.Unknown: r.UnknownIDs}[kind]
-}
-
-func (r *Report) note(text string) {
-	if r.Note != "" {
-		text = r.Note + "; " + text
-	}
-	r.Note = text
 }
