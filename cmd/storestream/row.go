@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -55,15 +56,13 @@ watermark), notes.`,
 			return err
 		}
 		return env.inKafka(cmd, func(cfg *config.Config, set *schemas.Set, cluster *producer.Cluster) error {
-			progress := terminal.NewProgress(env.stderr)
-			defer progress.Clear()
 			report, err := row.Look(cmd.Context(), row.Config{Settings: cfg, Schemas: set, Cluster: cluster,
-				Resource: args[0], ID: id, Mask: mask,
-				Reading: func(what string, done, of int) { progress.Show(args[0]+": "+what, done, of) }})
+				Resource: args[0], ID: id, Mask: mask, Say: func(text string) {
+					_, _ = fmt.Fprintf(env.stderr, "%s: %s\n", args[0], text)
+				}})
 			if err != nil {
 				return err
 			}
-			progress.Clear()
 			return printRow(env, report, *asJSON)
 		})
 	}
@@ -129,7 +128,7 @@ func printRowText(env *environment, name string, r *row.Report) error {
 			if f.Differs {
 				differs = env.paint.As(terminal.Red, "differs")
 			}
-			t.Row(f.Name, fieldText(f.Topic), fieldText(f.Service), differs)
+			t.Row(f.Name, cmp.Or(string(f.Topic), "-"), cmp.Or(string(f.Service), "-"), differs)
 		}
 		show("\n")
 		if err := t.Print(env.rows); err != nil {
@@ -145,14 +144,10 @@ func printRowText(env *environment, name string, r *row.Report) error {
 
 func inTopicText(r *row.Report) string {
 	t := r.InTopic
-	if t.Partition == nil {
+	if t.Place == nil {
 		return r.Topic + ": nothing"
 	}
-	where := fmt.Sprintf("%s, partition %d, offset %d, time %s", r.Topic, *t.Partition, *t.Offset,
-		rowTime(*t.Time))
-	if t.Records > 1 {
-		where += fmt.Sprintf(" (the newest of %d in the log)", t.Records)
-	}
+	where := fmt.Sprintf("%s, partition %d, offset %d, time %s", r.Topic, t.Partition, t.Offset, rowTime(t.Time))
 	switch t.State {
 	case row.Tombstone:
 		where += ": a tombstone, the row is gone"
@@ -163,13 +158,12 @@ func inTopicText(r *row.Report) string {
 }
 
 func inServiceText(r *row.Report) string {
-	s := r.InService
-	asked := fmt.Sprintf("%s, asked %s", r.Source, rowTime(s.Asked))
-	switch s.State {
+	asked := fmt.Sprintf("%s, asked %s", r.Source, rowTime(r.InService.Asked))
+	switch r.InService.State {
 	case row.Absent:
 		asked += ": no such row"
 	case row.Unpublishable:
-		asked += ": cannot be published, " + why(s.Field, s.Error)
+		asked += ": cannot be published, " + why(r.InService.Field, r.InService.Error)
 	case row.Unknown:
 		asked += ": could not be asked"
 	}
@@ -184,37 +178,16 @@ func why(field, text string) string {
 	return field + ": " + text
 }
 
-// fieldText returns a field of one side, or "-" if that side has no row.
-func fieldText(text []byte) string {
-	if text == nil {
-		return "-"
-	}
-	return string(text)
-}
-
 func rowVerdict(paint terminal.Paint, r *row.Report) string {
 	switch {
 	case r.Verdict == verify.Unknown:
 		return paint.As(terminal.Yellow, "Could not tell.")
-	case r.Verdict == verify.Identical && r.InTopic.State == row.Present:
-		return paint.As(terminal.Green, "Equal:") + " the topic holds the row as the service has it."
-	case r.Verdict == verify.Identical && r.InService.State == row.Present:
-		return paint.As(terminal.Green, "Right:") + " the topic need not hold it."
 	case r.Verdict == verify.Identical:
-		return paint.As(terminal.Green, "Equal:") + " neither the topic nor the service has such a row."
+		return paint.As(terminal.Green, "Equal.")
+	case len(r.Differs) == 0:
+		return paint.As(terminal.Red, "DIFFERENT.")
 	}
-	what := "the topic is not what the service has."
-	switch {
-	case len(r.Differs) > 0:
-		what = strings.Join(r.Differs, ", ") + "."
-	case r.InTopic.State == row.Present && r.InService.State == row.Absent:
-		what = "the topic holds the row, the service does not show it."
-	case r.InTopic.State != row.Present && r.InService.State == row.Present:
-		what = "the service has the row, the topic does not."
-	case r.InTopic.State == row.Present && r.InService.State == row.Present && len(r.InTopic.Strays) == 0:
-		what = "no field, but its encoding: another program wrote it."
-	}
-	return paint.As(terminal.Red, "DIFFERENT:") + " " + what
+	return paint.As(terminal.Red, "DIFFERENT:") + " " + strings.Join(r.Differs, ", ") + "."
 }
 
 // rowTime is a time to the second.

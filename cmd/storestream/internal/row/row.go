@@ -7,7 +7,6 @@
 package row
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +21,7 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/overview"
 	"github.com/storestream/storestream/cmd/storestream/internal/verify"
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/reconcile"
 	"github.com/storestream/storestream/internal/status"
@@ -41,12 +41,16 @@ type Config struct {
 	ID       int64
 	// Mask leaves out the values of personal fields.
 	Mask bool
-	// Reading receives the progress: done of about `of`, or 0 if that is unknown.
-	Reading func(what string, done, of int)
+	// Say receives a line about the progress, if that takes more than ten seconds.
+	Say func(text string)
 }
 
-// mostLooks is how often the service is asked if the topic changes meanwhile.
-const mostLooks = 3
+const (
+	// mostLooks is how often the service is asked if the topic changes meanwhile.
+	mostLooks = 3
+	// silence is how long row reads without saying so.
+	silence = 10 * time.Second
+)
 
 // Look looks at the row. Its error is that of the topic, of the registry, or of a configuration by which no
 // source can be opened. A service that cannot be asked is in the report.
@@ -57,16 +61,9 @@ func Look(ctx context.Context, c Config) (*Report, error) {
 	}
 	defer sources.Close()
 	r := c.Schemas.Get(c.Resource)
-	values, err := schemas.NewValueReader(r, "")
-	if err != nil {
-		return nil, err
-	}
 	settings := c.Settings.Resources[r.Name]
-	l := &look{cfg: c, resource: r, settings: settings, start: connect.Start(settings), values: values,
-		log: producer.NewRowLog(c.Cluster, r, c.ID)}
-	if err := l.readLetter(ctx); err != nil {
-		return nil, err
-	}
+	l := &look{Config: c, resource: r, settings: settings, start: connect.Start(settings),
+		log: producer.NewRowLog(c.Cluster, r, c.ID), hide: c.Settings.Hidden().Hide, said: time.Now()}
 	marks, _ := producer.ReadWatermarks(ctx, c.Cluster) // without them the row is still compared
 	for _, mark := range marks {
 		sources.Dialect().Load(mark.Dialect)
@@ -76,28 +73,22 @@ func Look(ctx context.Context, c Config) (*Report, error) {
 	if err := l.compare(ctx, source, marks[r.Name].Identity); err != nil {
 		return nil, err
 	}
-	report := l.report()
-	if ctx.Err() == nil {
-		l.explain(ctx, report)
-	}
-	report.hide(c.Settings.Hidden().Hide)
-	return report, nil
+	return l.report(ctx)
 }
 
 // look is one Look.
 type look struct {
-	cfg      Config
+	Config
 	resource *schemas.Resource
 	settings config.Resource
 	start    schemas.Instant
-	values   *schemas.ValueReader
 	log      *producer.RowLog
-	letter   *producer.DeadLetterRecord // nil: it has none
+	hide     func(string) string // masks secrets that the text of others repeats
+	said     time.Time           // when the progress was said last
 
-	asked   time.Time            // when the service was asked last
-	failed  error                // why it could not be asked
-	found   reconcile.Difference // what both sides have. Its Kind is "" if that is equal
-	service schemas.Value        // of found.Row
+	asked  time.Time            // when the service was asked last
+	failed error                // why it could not be asked
+	found  reconcile.Difference // what both sides have. Its Kind is "" if that is equal
 	// nameless is the number of rows without a usable id that the service shows. The row in question may be
 	// among them.
 	nameless int
@@ -108,7 +99,7 @@ func (l *look) compare(ctx context.Context, source poller.Source, identity *wate
 	read := 0
 	var failed error // of the topic
 	compare := reconcile.New(reconcile.Config{
-		IDs: []int64{l.cfg.ID}, ByID: l.settings.Source == config.Postgres, Start: l.start,
+		IDs: []int64{l.ID}, ByID: l.settings.Source == config.Postgres, Start: l.start,
 		CreatedAt: poller.CreatedAtIn(l.resource), Now: time.Now, Overlap: l.settings.Overlap,
 		Topic: func(ctx context.Context, _ []int64, _ func(int64) bool, fold func(watermark.Published) error) (
 			[]int64, error) {
@@ -117,7 +108,7 @@ func (l *look) compare(ctx context.Context, source poller.Source, identity *wate
 		},
 		Source: poller.CompareSource(source, poller.Request{From: l.start, Identity: identity},
 			func() schemas.Instant { return schemas.InstantOf(time.Now()) },
-			func(n int) { read += n; l.cfg.Reading("reading the service", read, 0) }),
+			func(n int) { read += n; l.progress("reading the service", read) }),
 	})
 	if err := compare.First(ctx, func(int, int) {}); err != nil {
 		return err
@@ -136,44 +127,33 @@ func (l *look) compare(ctx context.Context, source poller.Source, identity *wate
 		if err := compare.CatchUp(ctx); err != nil {
 			return err
 		}
-		if l.found = compare.Differences()[0]; l.verdict() == verify.Identical || l.log.Records() == before {
+		if l.log.Records() == before {
 			break
 		}
 	}
-	if l.failed != nil {
-		return nil //nolint:nilerr // the report tells what the service's failure leaves open
-	}
-	if l.found.Row != nil {
-		var err error
-		if l.service, err = l.values.Read(l.found.Row.Value); err != nil {
-			return err
-		}
-	}
-	return l.readLetter(ctx)
+	return nil
 }
 
 // readTopic reads the topic on, and folds what it has of the row: when the row was created, which an older
-// record or the dead letter may tell, and the newest record.
+// record may tell, and the newest record.
 func (l *look) readTopic(ctx context.Context, fold func(watermark.Published) error) error {
-	err := l.log.Look(ctx, func(done, of int64) {
-		l.cfg.Reading("reading the topic", int(done), max(1, int(of)))
-	})
+	err := l.log.Look(ctx, func(done, _ int64) { l.progress("reading the topic", int(done)) })
 	if errors.Is(err, kerr.UnknownTopicOrPartition) {
 		return fmt.Errorf("topic %s does not exist: `storestream run` creates and fills it",
-			l.cfg.Cluster.Topic(l.resource.Name))
+			l.Cluster.Topic(l.resource.Name))
 	}
 	if err != nil {
 		return err
 	}
 	newest, known := l.log.Newest()
-	last := watermark.Published{ID: l.cfg.ID, Tombstone: !known || newest.Tombstone}
+	last := watermark.Published{ID: l.ID, Tombstone: !known || newest.Tombstone}
 	if !last.Tombstone && newest.Err == nil {
 		v := &newest.Value
 		last.UpdatedAt, last.CreatedAt, last.Hash = v.UpdatedAt, v.CreatedAt, v.Hash
 	}
-	all := []watermark.Published{{ID: l.cfg.ID, CreatedAt: l.createdAt()}, last}
+	all := []watermark.Published{{ID: l.ID, CreatedAt: l.log.CreatedAt()}, last}
 	for _, s := range l.log.Strays() {
-		all = append(all, watermark.Published{ID: l.cfg.ID, Stray: true, Partition: s.Partition})
+		all = append(all, watermark.Published{ID: l.ID, Stray: true, Partition: s.Partition})
 	}
 	for _, p := range all {
 		if err := fold(p); err != nil {
@@ -183,25 +163,11 @@ func (l *look) readTopic(ctx context.Context, fold func(watermark.Published) err
 	return nil
 }
 
-func (l *look) readLetter(ctx context.Context) (err error) {
-	l.letter, err = producer.ReadDeadLetter(ctx, l.cfg.Cluster, l.resource.Name, l.cfg.ID)
-	if errors.Is(err, kerr.UnknownTopicOrPartition) {
-		err = nil
+func (l *look) progress(what string, rows int) {
+	if time.Since(l.said) > silence {
+		l.said = time.Now()
+		l.Say(what + ": " + terminal.Plural(rows, "row"))
 	}
-	return err
-}
-
-// createdAt returns when the row was created, or MinInstant if unknown.
-func (l *look) createdAt() schemas.Instant {
-	created := l.log.CreatedAt()
-	if created == schemas.MinInstant && l.letter != nil {
-		var row map[string]json.RawMessage
-		var at time.Time
-		if json.Unmarshal(l.letter.Row, &row) == nil && json.Unmarshal(row["created_at"], &at) == nil {
-			return schemas.InstantOf(at)
-		}
-	}
-	return created
 }
 
 // verdict judges what both sides have.
@@ -217,103 +183,106 @@ func (l *look) verdict() verify.Verdict {
 	return verify.Different
 }
 
-// report returns the facts, without the reasons.
-func (l *look) report() *Report {
-	r := &Report{Resource: l.resource.Name, ID: l.cfg.ID, Source: l.settings.Source,
-		Topic: l.cfg.Cluster.Topic(l.resource.Name), Verdict: l.verdict(), InTopic: l.inTopic(),
-		InService: l.inService(), Differs: []string{}, Notes: []string{}}
+// report returns the facts and the notes.
+func (l *look) report(ctx context.Context) (*Report, error) {
+	r := &Report{Resource: l.resource.Name, ID: l.ID, Source: l.settings.Source,
+		Topic: l.Cluster.Topic(l.resource.Name), Verdict: l.verdict(), Differs: []string{}, Notes: []string{}}
 	var topic, service *schemas.Value
-	if newest, known := l.log.Newest(); known && r.InTopic.State == Present {
-		topic = &newest.Value
+	var err error
+	r.InTopic, topic = l.inTopic()
+	if r.InService, service, err = l.inService(); err != nil {
+		return nil, err
 	}
-	if r.InService.State == Present {
-		service = &l.service
+	r.setFields(l.resource.Fields, topic, service, l.Mask)
+	if r.Verdict == verify.Unknown {
+		r.Error = l.hide(l.unknown())
 	}
-	r.setFields(l.resource.Fields, topic, service, l.cfg.Mask)
-	if l.letter != nil {
-		r.DeadLetter = &DeadLetter{Partition: l.letter.Partition, Offset: l.letter.Offset,
-			Time: l.letter.Time.UTC(), Field: l.letter.Field, Error: l.letter.Err}
-		if !l.cfg.Mask && json.Valid(l.letter.Row) {
-			r.DeadLetter.Row = l.letter.Row
+	if ctx.Err() != nil { // a person who interrupts the search sees what was found until then
+		return r, nil
+	}
+	letter, err := producer.ReadDeadLetter(ctx, l.Cluster, l.resource.Name, l.ID)
+	if err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return nil, err
+	}
+	if letter != nil {
+		r.DeadLetter = &DeadLetter{Place: Place{letter.Partition, letter.Offset, letter.Time.UTC()},
+			Field: letter.Field, Error: l.hide(letter.Err)}
+		if !l.Mask && json.Valid(letter.Row) {
+			r.DeadLetter.Row = letter.Row
 		}
 	}
-	switch {
-	case errors.Is(l.failed, context.Canceled):
-		r.Error = "interrupted"
-	case l.failed != nil:
-		r.Error = status.FirstLine(l.failed)
-	case r.Verdict != verify.Unknown:
-	case l.found.Kind == reconcile.Unknown:
-		r.Error = "the service showed it in one reading and not in a later one"
-	case l.log.Unread() > 0:
-		r.Error = verify.UnreadBatches(l.log.Unread())
-	default:
-		r.Error = fmt.Sprintf("the service shows %s without a usable id, and this may be one",
-			terminal.Plural(l.nameless, "row"))
+	all, err := overview.Glance(ctx, l.Settings, l.Cluster)
+	if err != nil {
+		return nil, err
 	}
-	return r
+	var now health.Resource
+	for _, one := range all {
+		if one.Name == l.resource.Name {
+			now = one
+		}
+	}
+	for _, note := range l.notes(r, now, topic, service) {
+		r.Notes = append(r.Notes, l.hide(note))
+	}
+	return r, nil
 }
 
-func (l *look) inTopic() InTopic {
-	t := InTopic{State: Absent, Records: l.log.Records(), Strays: []Stray{}}
+// unknown says why it cannot be told whether the row is right.
+func (l *look) unknown() string {
+	switch {
+	case errors.Is(l.failed, context.Canceled):
+		return "interrupted"
+	case l.failed != nil:
+		return status.FirstLine(l.failed)
+	case l.found.Kind == reconcile.Unknown:
+		return "the service showed it in one reading and not in a later one"
+	case l.log.Unread() > 0:
+		return verify.UnreadBatches(l.log.Unread())
+	}
+	return fmt.Sprintf("the service shows %s without a usable id, and this may be one",
+		terminal.Plural(l.nameless, "row"))
+}
+
+// inTopic returns the topic's side, and the row if it has it.
+func (l *look) inTopic() (t InTopic, row *schemas.Value) {
+	t = InTopic{State: Absent, Strays: []Place{}}
 	for _, s := range l.log.Strays() {
-		t.Strays = append(t.Strays, Stray{s.Partition, s.Offset, s.Time.UTC()})
+		t.Strays = append(t.Strays, placeOf(s))
 	}
 	newest, known := l.log.Newest()
 	if !known {
-		return t
+		return t, nil
 	}
-	at := newest.Time.UTC()
-	t.Partition, t.Offset, t.Time = &newest.Partition, &newest.Offset, &at
+	place := placeOf(newest)
+	t.Place = &place
 	switch {
 	case newest.Tombstone:
 		t.State = Tombstone
 	case newest.Err != nil:
-		t.State, t.Error = Unreadable, status.FirstLine(newest.Err)
+		t.State, t.Error = Unreadable, l.hide(status.FirstLine(newest.Err))
 	default:
-		t.State, t.Value = Present, newest.Value.AppendJSON(nil, l.cfg.Mask)
+		t.State, t.Value = Present, newest.Value.AppendJSON(nil, l.Mask)
+		return t, &newest.Value
 	}
-	return t
+	return t, nil
 }
 
-func (l *look) inService() InService {
-	s := InService{State: Absent, Asked: l.asked.UTC()}
+// inService returns the service's side, and the row if it has one that can be published.
+func (l *look) inService() (s InService, row *schemas.Value, err error) {
+	s = InService{State: Absent, Asked: l.asked.UTC()}
 	switch {
 	case l.failed != nil:
 		s.State = Unknown
 	case l.found.Reject != nil:
-		s.State, s.Field, s.Error = Unpublishable, l.found.Reject.Field, l.found.Reject.Err
+		s.State, s.Field, s.Error = Unpublishable, l.found.Reject.Field, l.hide(l.found.Reject.Err)
 	case l.found.Row != nil:
-		s.State, s.Value = Present, l.service.AppendJSON(nil, l.cfg.Mask)
-	}
-	return s
-}
-
-// explain adds how far the resource is, and why they differ.
-func (l *look) explain(ctx context.Context, r *Report) {
-	all, err := overview.Read(ctx, l.cfg.Settings, l.cfg.Cluster)
-	if err != nil {
-		r.Notes = append(r.Notes, "how far the resource is could not be read: "+status.FirstLine(err))
-		return
-	}
-	f := facts{report: r, nameless: l.nameless, overlap: l.settings.Overlap,
-		deletes: cmp.Or(l.cfg.Settings.Sweep.Deletes, config.Tombstone), start: l.start,
-		policy:       l.resource.PolicyFingerprint(),
-		topicUpdated: schemas.MinInstant, serviceUpdated: schemas.MinInstant}
-	if newest, known := l.log.Newest(); known && r.InTopic.State == Present {
-		f.topicUpdated = newest.Value.UpdatedAt
-	}
-	switch r.InService.State {
-	case Unpublishable:
-		f.serviceUpdated = l.found.Reject.UpdatedAt
-	case Present:
-		f.serviceUpdated = l.service.UpdatedAt
-	}
-	for _, one := range all {
-		if one.Name == l.resource.Name {
-			f.overview = one
-			r.Settled, r.AsOf, r.Trouble = one.Settled, one.AsOf, one.Trouble
+		values, err := schemas.NewValueReader(l.resource, "")
+		if err != nil {
+			return s, nil, err
 		}
+		value, err := values.Read(l.found.Row.Value)
+		s.State, s.Value = Present, value.AppendJSON(nil, l.Mask)
+		return s, &value, err
 	}
-	r.Notes = append(r.Notes, f.notes()...)
+	return s, nil, nil
 }

@@ -311,21 +311,23 @@ func (o *comparison) notes(r *Report) (notes []string) {
 			"instance to repair the topic")
 		note(o.lacks == "" && kept, "extra rows stay, because sweep.deletes is report: `storestream erase "+name+
 			" ID` deletes single ones")
-		note(o.lacks != "", "the topic does not hold all that was published: "+o.lacks+": a running instance fills "+
-			"it from the start within a minute")
-		note(o.ownership.Abandoned, "no instance polls it: rows that changed since the last one did are differences")
-		note(o.stopped < math.MaxInt64, fmt.Sprintf("so many rows differ that it stopped: rows above id %d were not "+
-			"compared", o.stopped))
-		note(r.Unknown > 0, terminal.Plural(r.Unknown, "row")+" beside them: the service showed each in one reading "+
-			"and not in a later one, so verify cannot tell whether they differ")
+		note(o.lacks != "", "the topic does not hold all that was published: "+o.lacks+": a running instance "+
+			"fills it from the start within a minute")
+		note(o.ownership.Abandoned, "no instance polls it: rows that changed since the last one did are "+
+			"differences")
+		note(o.stopped < math.MaxInt64, fmt.Sprintf("so many rows differ that it stopped: rows above id %d were "+
+			"not compared", o.stopped))
+		note(r.Unknown > 0, terminal.Plural(r.Unknown, "row")+" beside them: the service showed each in one "+
+			"reading and not in a later one, so verify cannot tell whether they differ")
 		note(o.figures.Unread > 0, UnreadBatches(o.figures.Unread))
 	}
-	note(r.DeadLetters > 0, terminal.Plural(r.DeadLetters, "row")+" cannot be published, see the dead letters")
+	note(r.DeadLetters > 0, terminal.Plural(r.DeadLetters, "row")+" cannot be published, see the dead "+
+		"letters")
 	note(r.Foreign > 0, terminal.Plural(r.Foreign, "record")+" in the topic with a key that is no row's: no row "+
 		"differs by it, but another program wrote it, and consumers that decode keys may stop there")
 	note(o.figures.Early > 0, fmt.Sprintf("%s of the topic from before resources.%s.start: not compared",
 		terminal.Plural(o.figures.Early, "row"), name))
-	note(o.strays > 0, terminal.Plural(o.strays, "row")+" of those that differ: another program wrote a record into "+
-		"a partition where its key does not belong, and consumers may take it for the row")
+	note(o.strays > 0, terminal.Plural(o.strays, "row")+" of those that differ: another program wrote a record "+
+		"into a partition where its key does not belong, and consumers may take it for the row")
 	return notes
 }
