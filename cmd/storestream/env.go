@@ -64,10 +64,11 @@ func (e *environment) usualConfig() string {
 func (e *environment) config() (*config.Config, error) {
 	e.begun = true
 	cfg, err := config.Load(config.Input{File: e.configFile, Environ: e.environ, Set: e.set})
-	if err == nil {
-		e.secrets.Store(cfg.Rotation())
+	if err != nil {
+		return nil, exitError{exitUsage, err}
 	}
-	return cfg, err
+	e.secrets.Store(cfg.Rotation())
+	return cfg, nil
 }
 
 // hide takes the configuration's secrets out of a text.
@@ -81,7 +82,7 @@ func (e *environment) load() (*config.Config, *schemas.Set, error) {
 	}
 	set, err := schemas.Load(cfg.Schemas.Dir)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, exitError{exitUsage, err}
 	}
 	set.Protect(cfg.FieldPrivacy()) // the configuration is checked: it holds no mistake
 	return cfg, set, nil

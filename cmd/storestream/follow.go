@@ -102,7 +102,7 @@ func (f *follower) result(r *following, mark watermark.Watermark) (over bool, er
 		if over = mark.Swept != nil && r.is(mark.Swept.RequestUID); over {
 			f.env.print("%s\n", sweepText(f.env.paint, r.Resource, mark.Swept))
 			if mark.Swept.Left != "" {
-				err = differentError{fmt.Errorf("%s: different from the service still", r.Resource)}
+				err = exitError{exitDifferent, fmt.Errorf("%s: different from the service still", r.Resource)}
 			}
 		}
 	case watermark.Reset: // the watermark that accepts a replay begins it

@@ -101,7 +101,7 @@ func printRow(env *environment, r *row.Report, asJSON bool) error {
 	}
 	switch r.Verdict {
 	case verify.Different:
-		return differentError{fmt.Errorf("%s: the topic differs from the service", name)}
+		return exitError{exitDifferent, fmt.Errorf("%s: the topic differs from the service", name)}
 	case verify.Unknown:
 		return fmt.Errorf("%s: could not tell: %s", name, r.Error)
 	}

@@ -93,7 +93,7 @@ func printResult(env *environment, result *verify.Result, asJSON bool) error {
 	switch result.Verdict {
 	case verify.Different:
 		names := strings.Join(result.Names(verify.Different), ", ")
-		return differentError{fmt.Errorf("different from the service: %s", names)}
+		return exitError{exitDifferent, fmt.Errorf("different from the service: %s", names)}
 	case verify.Unknown:
 		return fmt.Errorf("could not tell: %s", strings.Join(result.Names(verify.Unknown), ", "))
 	}

@@ -37,8 +37,8 @@ func (l *look) notes(r *Report, now health.Resource, topic, service *schemas.Val
 	case topic != nil && r.InService.State == Absent:
 		notes = append(notes, l.extra())
 	case topic != nil && topic.UpdatedAt > service.UpdatedAt:
-		notes = append(notes, fmt.Sprintf("The service shows an older state than the topic has. A server that lags "+
-			"does that for a while. If the service shows it for the overlap of %s it is published.",
+		notes = append(notes, fmt.Sprintf("The service shows an older state than the topic has. A server that "+
+			"lags does that for a while. If the service shows it for the overlap of %s it is published.",
 			terminal.Duration(l.settings.Overlap)))
 	case otherPolicy && topic != nil && topic.UpdatedAt == service.UpdatedAt:
 		// The same version: polls have met it.

@@ -323,8 +323,8 @@ func (o *comparison) notes(r *Report) (notes []string) {
 	}
 	note(r.DeadLetters > 0, terminal.Plural(r.DeadLetters, "row")+" cannot be published, see the dead "+
 		"letters")
-	note(r.Foreign > 0, terminal.Plural(r.Foreign, "record")+" in the topic with a key that is no row's: no row "+
-		"differs by it, but another program wrote it, and consumers that decode keys may stop there")
+	note(r.Foreign > 0, terminal.Plural(r.Foreign, "record")+" in the topic with a key that is no row's: no "+
+		"row differs by it, but another program wrote it, and consumers that decode keys may stop there")
 	note(o.figures.Early > 0, fmt.Sprintf("%s of the topic from before resources.%s.start: not compared",
 		terminal.Plural(o.figures.Early, "row"), name))
 	note(o.strays > 0, terminal.Plural(o.strays, "row")+" of those that differ: another program wrote a record "+
