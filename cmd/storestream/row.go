@@ -37,14 +37,7 @@ It shows values as they are in the topic and as they would be published, persona
 "***" for those, and leaves out the row of a dead letter.
 
 Exit status: 0 equal (both have the same row, or neither has one), 3 different (a row that cannot be
-published is), 1 could not tell, 2 wrong usage or configuration.
-
--o json prints one object: resource, id, source, topic, verdict (identical, different or unknown), error
-(why it is unknown), in_topic (state: row, tombstone, none or unreadable; partition, offset, time, value,
-error, records: how many the log holds of it; strays: partition, offset and time of each), in_service
-(state: row, none, unpublishable or unknown; asked, value, field, error), differs (names of fields),
-dead_letter (partition, offset, time, field, error, row; null: none), settled, as_of and trouble (of its
-watermark), notes.`,
+published is), 1 could not tell, 2 wrong usage or configuration.`,
 		Example: "  storestream row users 123\n" +
 			"  storestream row orders 4711 -o json | jq '{verdict, differs, notes}'",
 	}

@@ -75,11 +75,21 @@ func printRecord(env *environment, resource string, record producer.RowRecord, a
 			resource, record.Partition, record.Offset, record.Err)
 		return nil //nolint:nilerr // it is said, and the tail goes on
 	}
-	line := recordText(env.paint, resource, record, mask)
 	if asJSON {
-		line = recordJSON(resource, record, mask)
+		value := json.RawMessage("null")
+		if !record.Tombstone {
+			value = record.Value.AppendJSON(nil, mask)
+		}
+		return json.NewEncoder(env.rows).Encode(struct {
+			Resource  string          `json:"resource"`
+			ID        int64           `json:"id"`
+			Partition int32           `json:"partition"`
+			Offset    int64           `json:"offset"`
+			Time      time.Time       `json:"time"`
+			Value     json.RawMessage `json:"value"`
+		}{resource, record.ID, record.Partition, record.Offset, record.Time.UTC(), value})
 	}
-	_, err := env.rows.Write(append(line, '\n'))
+	_, err := env.rows.Write(append(recordText(env.paint, resource, record, mask), '\n'))
 	return err
 }
 
@@ -91,24 +101,4 @@ func recordText(paint terminal.Paint, resource string, record producer.RowRecord
 		return append(line, paint.As(terminal.Red, "gone")...)
 	}
 	return record.Value.AppendJSON(line, mask)
-}
-
-// recordJSON is the line of -o json; value is null for a tombstone.
-func recordJSON(resource string, record producer.RowRecord, mask bool) []byte {
-	value := json.RawMessage("null")
-	if !record.Tombstone {
-		value = record.Value.AppendJSON(nil, mask)
-	}
-	line, err := json.Marshal(struct {
-		Resource  string          `json:"resource"`
-		ID        int64           `json:"id"`
-		Partition int32           `json:"partition"`
-		Offset    int64           `json:"offset"`
-		Time      time.Time       `json:"time"`
-		Value     json.RawMessage `json:"value"`
-	}{resource, record.ID, record.Partition, record.Offset, record.Time.UTC(), value})
-	if err != nil { // AppendJSON writes valid JSON
-		return fmt.Appendf(nil, `{"resource":%q,"id":%d,"error":%q}`, resource, record.ID, err)
-	}
-	return line
 }

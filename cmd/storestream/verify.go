@@ -40,13 +40,7 @@ that needs more (about 24 MiB a million rows) is compared in parts, ranges of id
 everything. If so many rows differ that a part ends for them, verify stops there.
 
 Exit status: 0 identical, 3 different, 1 could not tell (and none is known to differ), 2 wrong usage or
-configuration.
-
--o json prints one object: verdict (identical, different or unknown) and resources, for each: resource,
-source, topic, verdict, error (why it is unknown), notes, as_of (of its watermark; null: none), source_rows,
-topic_rows, dead_letters, in_flight (differed at first, and not when looked at again), missing, stale, extra,
-unknown, missing_ids, stale_ids, extra_ids, unknown_ids (the first 100 of each), foreign (records whose key is
-no row's), seconds.`,
+configuration.`,
 		Example: "  storestream verify\n" +
 			"  storestream verify orders -o json | jq '.resources[] | {resource, verdict, stale_ids}'",
 	}
