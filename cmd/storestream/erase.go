@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -30,16 +29,14 @@ topics' logs within kafka.erase_within. It does not reach backups, mirrors and w
 In a day (UTC) 100 rows of a resource may be deleted, or a hundredth of the topic's rows if that is more.
 Sweeps and erase share this budget. --confirm-deletes with the number of rows goes beyond it.
 
-It says where the request has to wait: no instance has the resource, or its owner is blocked or fails.
-
-It asks first; where there is no terminal, it needs --yes. With --wait it stays until the rows are dealt with,
-says when the request begins or ceases to wait and for what, and when it was taken, and exits with 1 if one of
-them stays.`, watermark.MostErased),
+It asks first; where there is no terminal, it needs --yes. It says who takes the request, or what it waits
+for. With --wait it stays until the rows are dealt with, and exits with 1 if one of them stays.`,
+			watermark.MostErased),
 		Example: "  storestream erase users 123\n  storestream erase users 123 456 --yes --wait",
 	}
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		name, ids, err := rowsToErase(cmd, args)
+		ids, err := parseIDs(cmd, args, watermark.MostErased)
 		if err != nil {
 			return err
 		}
@@ -49,35 +46,10 @@ them stays.`, watermark.MostErased),
 		rows := terminal.Plural(len(ids), "row")
 		o.what = "an erase of " + rows
 		explain := func(f *follower, _ []string) error { env.print("%s\n", remains(f.cfg)); return nil }
-		return o.send(env, cmd, []string{name}, explain, fmt.Sprintf(
-			"Delete %s of %s from the topic, if the service does not have them any more?", rows, name))
+		return o.send(env, cmd, args[:1], explain, fmt.Sprintf(
+			"Delete %s of %s from the topic, if the service does not have them any more?", rows, args[0]))
 	}
 	return cmd
-}
-
-// rowsToErase is the resource and the ids that a command line names.
-func rowsToErase(cmd *cobra.Command, args []string) (name string, ids []int64, err error) {
-	if len(args) < 2 {
-		return "", nil, usagef(cmd, "expected a resource and one id or more, such as %s users 123",
-			cmd.CommandPath())
-	}
-	if err := checkResource(cmd, args[0]); err != nil {
-		return "", nil, err
-	}
-	for _, arg := range args[1:] {
-		id, err := parseID(cmd, arg)
-		if err != nil {
-			return "", nil, err
-		}
-		if !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
-	if len(ids) > watermark.MostErased {
-		return "", nil, usagef(cmd, "%d rows: expected %d at most at a time (a sweep deletes any number)", len(ids),
-			watermark.MostErased)
-	}
-	return args[0], ids, nil
 }
 
 // remains returns a text about the copies that an erase does not reach, and how long they stay.

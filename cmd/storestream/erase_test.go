@@ -115,7 +115,7 @@ func TestAWaitSaysThatKafkaDoesNotAnswerAndEndsWhereNobodyWillDoIt(t *testing.T)
 		return answer, nil, true
 	})
 	refuses.Store(true)
-	says("how far it is cannot be read, trying again: ")
+	says("how far it is cannot be read: ")
 	refuses.Store(false)
 	stage.Eventually(t, "how far it is can be read again", func() bool {
 		return strings.Count(out.stdout.String(), "orders: no instance has it") == 2
@@ -132,7 +132,7 @@ func TestAWaitSaysThatKafkaDoesNotAnswerAndEndsWhereNobodyWillDoIt(t *testing.T)
 	c := wait().expect(t, exitFailed,
 		"orders: the request was deleted with its topic before an instance took it: ask again")
 	// Once for what was refused, and maybe once for the topic that was not there.
-	if n := strings.Count(c.stdout.String(), "cannot be read, trying again"); n > 2 {
+	if n := strings.Count(c.stdout.String(), "how far it is cannot be read"); n > 2 {
 		t.Errorf("it is said %d times:\n%s", n, c.stdout)
 	}
 }
@@ -161,7 +161,7 @@ func TestAWaitForAnEraseEndsWhereNobodyKnowsAnyMoreWhatBecameOfARow(t *testing.T
 
 func TestEraseSaysWhatItExpects(t *testing.T) {
 	s := newScene(t)
-	s.do("erase", "orders").expect(t, exitUsage, "expected a resource and one id or more")
+	s.do("erase", "orders").expect(t, exitUsage, "expected a resource and ids of rows (20 at most)")
 	s.do("erase", "order", "1").expect(t, exitUsage, "orders")
 	s.do("erase", "orders", "x1").expect(t, exitUsage, `"x1" is no id: expected a whole number`)
 	s.do("erase", "orders", "-x").expect(t, exitUsage, "unknown shorthand flag: 'x'")
@@ -169,7 +169,7 @@ func TestEraseSaysWhatItExpects(t *testing.T) {
 	for id := range watermark.MostErased + 1 {
 		many = append(many, strconv.Itoa(id))
 	}
-	s.do(many...).expect(t, exitUsage, "expected 20 at most")
+	s.do(many...).expect(t, exitUsage, "(20 at most)")
 	s.Publish("orders", []schemas.Record{s.Order(1, "Shipped")}, nil, nil)
 	s.do("erase", "--yes", "orders", "--", "-5", "7").expect(t, exitDone, "asked for an erase of 2 rows")
 	s.do("erase", "orders", "1", "2", "--yes", "--confirm-deletes", "1").expect(t, exitUsage,

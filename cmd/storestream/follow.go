@@ -34,18 +34,6 @@ func (f *follower) tell(resource, step, text string) {
 	}
 }
 
-// tellFirst prints of each request who carries it out, or why it waits. The requests are written by then. So
-// it prints nothing if Kafka does not answer.
-func (f *follower) tellFirst(ctx context.Context, asked []watermark.Request) {
-	all, err := overview.Glance(ctx, f.cfg, f.cluster)
-	for _, r := range asked {
-		if err == nil {
-			step, text := f.step(&following{Request: r}, find(all, r.Resource))
-			f.tell(r.Resource, step, text)
-		}
-	}
-}
-
 // find returns the state of a resource. One that is not among all has no watermark, and is not enabled.
 func find(all []health.Resource, name string) health.Resource {
 	i := slices.IndexFunc(all, func(r health.Resource) bool { return r.Name == name })
@@ -158,9 +146,10 @@ func (f *follower) erased(r *following, results []watermark.Erased) error {
 // followEvery is how often --wait looks.
 const followEvery = time.Second
 
-// follow waits until each request was carried out, and prints the steps until then, and the results. A broker
-// that fails may come back, so it goes on until an interrupt.
-func (f *follower) follow(ctx context.Context, asked []watermark.Request) error {
+// follow prints what happens to each request now. If stay is set, it waits until each was carried out, and
+// prints the steps until then, and the results. A broker that fails may come back, so it goes on until an
+// interrupt.
+func (f *follower) follow(ctx context.Context, asked []watermark.Request, stay bool) error {
 	var open []*following
 	for _, r := range asked {
 		open = append(open, &following{Request: r})
@@ -170,14 +159,14 @@ func (f *follower) follow(ctx context.Context, asked []watermark.Request) error 
 		all, err := f.look(ctx, open)
 		for _, r := range open {
 			if err != nil && ctx.Err() == nil {
-				f.tell(r.Resource, "unknown", f.env.paint.As(terminal.Yellow, "how far it is cannot be read, trying "+
-					"again: "+err.Error()))
+				f.tell(r.Resource, "unknown", f.env.paint.As(terminal.Yellow, "how far it is cannot be read: "+
+					err.Error()))
 			}
 		}
 		if err == nil {
 			open = slices.DeleteFunc(open, func(r *following) bool {
 				now := find(all, r.Resource)
-				if now.Unreadable == nil {
+				if stay && now.Unreadable == nil {
 					if over, err := f.result(r, now.Mark); over {
 						failed = append(failed, err)
 						return true
@@ -188,7 +177,7 @@ func (f *follower) follow(ctx context.Context, asked []watermark.Request) error 
 				return false
 			})
 		}
-		if len(open) == 0 {
+		if len(open) == 0 || !stay {
 			return errors.Join(failed...)
 		}
 		if err := wait.For(ctx, followEvery); err != nil {

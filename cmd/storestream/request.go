@@ -73,12 +73,10 @@ func (o *order) send(env *environment, cmd *cobra.Command, names []string,
 		if err != nil {
 			return err
 		}
-		if o.wait {
-			return f.follow(ctx, asked)
+		if !o.wait {
+			env.print("`storestream watermark list` and the status page show how far it is.\n")
 		}
-		f.tellFirst(ctx, asked)
-		env.print("`storestream watermark list` and the status page show how far it is.\n")
-		return nil
+		return f.follow(ctx, asked, o.wait)
 	})
 }
 

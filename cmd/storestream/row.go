@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,13 +45,13 @@ published is), 1 could not tell, 2 wrong usage or configuration.`,
 	cmd.Flags().BoolVar(&mask, "mask", false, "do not show what is in personal fields")
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		id, err := rowToLookAt(cmd, args)
+		ids, err := parseIDs(cmd, args, 1)
 		if err != nil {
 			return err
 		}
 		return env.inKafka(cmd, func(cfg *config.Config, set *schemas.Set, cluster *producer.Cluster) error {
 			report, err := row.Look(cmd.Context(), row.Config{Settings: cfg, Schemas: set, Cluster: cluster,
-				Resource: args[0], ID: id, Mask: mask, Say: func(text string) {
+				Resource: args[0], ID: ids[0], Mask: mask, Say: func(text string) {
 					_, _ = fmt.Fprintf(env.stderr, "%s: %s\n", args[0], text)
 				}})
 			if err != nil {
@@ -62,24 +63,24 @@ published is), 1 could not tell, 2 wrong usage or configuration.`,
 	return cmd
 }
 
-// rowToLookAt is the id that a command line names.
-func rowToLookAt(cmd *cobra.Command, args []string) (int64, error) {
-	if len(args) != 2 {
-		return 0, usagef(cmd, "expected a resource and an id, such as %s users 123", cmd.CommandPath())
+// parseIDs reads the ids of RESOURCE ID..., each once.
+func parseIDs(cmd *cobra.Command, args []string, most int) (ids []int64, err error) {
+	if len(args) < 2 || len(args) > 1+most {
+		return nil, usagef(cmd, "expected a resource and ids of rows (%d at most), such as %s users 123", most,
+			cmd.CommandPath())
 	}
 	if err := checkResource(cmd, args[0]); err != nil {
-		return 0, err
+		return nil, err
 	}
-	return parseID(cmd, args[1])
-}
-
-// parseID reads the id of a row.
-func parseID(cmd *cobra.Command, arg string) (int64, error) {
-	id, err := strconv.ParseInt(arg, 10, 64)
-	if err != nil {
-		return 0, usagef(cmd, "%q is no id: expected a whole number", arg)
+	for _, arg := range args[1:] {
+		id, err := strconv.ParseInt(arg, 10, 64)
+		if err != nil {
+			return nil, usagef(cmd, "%q is no id: expected a whole number", arg)
+		}
+		ids = append(ids, id)
 	}
-	return id, nil
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
 }
 
 // printRow prints a report, in which row.Look has masked secrets. Its error is the exit status.

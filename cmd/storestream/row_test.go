@@ -403,8 +403,9 @@ func TestRowShowsWhatTheTopicHoldsWhereTheServiceIsDown(t *testing.T) {
 
 func TestRowSaysWhatItExpects(t *testing.T) {
 	s := newScene(t)
-	s.do("row").expect(t, exitUsage, "expected a resource and an id, such as storestream row users 123")
-	s.do("row", "users", "1", "2").expect(t, exitUsage, "expected a resource and an id")
+	s.do("row").expect(t, exitUsage, "expected a resource and ids of rows (1 at most), such as storestream row "+
+		"users 123")
+	s.do("row", "users", "1", "2").expect(t, exitUsage, "expected a resource and ids of rows (1 at most)")
 	s.do("row", "user", "1").expect(t, exitUsage, "unknown resource")
 	s.do("row", "users", "1x").expect(t, exitUsage, `"1x" is no id: expected a whole number`)
 	s.do("row", "users", "1").expect(t, exitFailed,

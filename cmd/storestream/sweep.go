@@ -31,11 +31,9 @@ budget. If more are due, they stay, and the sweep says how many. Look in the ser
 deleted. If so, --confirm-deletes with that number lets them go; if it meets more than that, they all
 stay.
 
-It says which requests have to wait: where no instance has the resource, or its owner is blocked or fails.
-
-It asks first; where there is no terminal, it needs --yes. With --wait it stays until the sweep is done,
-says when it begins or ceases to wait and for what, when it has begun, and what it came to, and exits with 3
-if some of what differs was left as it is.`,
+It asks first; where there is no terminal, it needs --yes. It says who takes the requests, or what each waits
+for. With --wait it stays until the sweeps are done, says what each is at and what it came to, and exits with
+3 if some of what differs was left as it is.`,
 		Example: "  storestream sweep orders order_items\n  storestream sweep --all --yes --wait",
 	}
 	o.flags(cmd)

@@ -33,11 +33,9 @@ needs no running instance: without one, rows that changed since it stopped do di
   extra     the topic has it, the service has not (it was deleted, or never there)
   unknown   the service showed it in one reading and not in a later one: verify cannot tell
 
-Rows that cannot be published (dead letters) count apart and are no difference. PostgreSQL is read by id,
-REST by day of creation. Over REST it sends at most store.max_requests_per_second, beside what the running
-instance sends: both share the rate that the service allows the key. It takes sweep.memory at most. A table
-that needs more (about 24 MiB a million rows) is compared in parts, ranges of ids. Over REST each part reads
-everything. If so many rows differ that a part ends for them, verify stops there.
+Rows that cannot be published (dead letters) count apart and are no difference. Over REST it shares the rate
+that the service allows the key with the running instance. It takes sweep.memory at most. A table that needs
+more is compared in parts.
 
 Exit status: 0 identical, 3 different, 1 could not tell (and none is known to differ), 2 wrong usage or
 configuration.`,

@@ -25,9 +25,9 @@ func watermarkReset(env *environment) *cobra.Command {
 		Short:     "Publish rows again from a time on (replay)",
 		Long: `Asks the running instance to publish again every row with updated_at at or after TIME, each at
 its newest state, without a restart. A consumer sees those rows a second time. TIME is RFC 3339, or a day
-(its start in UTC). It says about how many records that are, and asks. Where there is no terminal it needs
---yes. With --wait it stays until every row is published, and says when the request begins or ceases to
-wait.`,
+(its start in UTC). It says how many records that are at most, and asks. Where there is no terminal it needs
+--yes. It says who takes the request, or what it waits for. With --wait it stays until every row is
+published.`,
 		Example: "  storestream watermark reset orders order_items --to 2026-11-20\n" +
 			"  storestream watermark reset --all --to 2026-11-20T09:30:00Z --yes",
 	}
