@@ -71,12 +71,16 @@ func chooseResources(cmd *cobra.Command, args []string, all bool) ([]string, err
 		return nil, usagef(cmd, "no resource given: expected one or more of %s, or --all",
 			strings.Join(names, ", "))
 	}
+	var chosen []string
 	for _, arg := range args {
 		if err := checkResource(cmd, arg); err != nil {
 			return nil, err
 		}
+		if !slices.Contains(chosen, arg) {
+			chosen = append(chosen, arg)
+		}
 	}
-	return slices.Compact(slices.Sorted(slices.Values(args))), nil
+	return chosen, nil
 }
 
 // oneResource accepts the name of one resource.
