@@ -13,21 +13,16 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"go.uber.org/zap"
 
-	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/cmd/storestream/internal/overview"
 	"github.com/storestream/storestream/cmd/storestream/internal/verify"
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/health"
-	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/reconcile"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
-	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -55,22 +50,17 @@ const (
 // Look looks at the row. Its error is that of the topic, of the registry, or of a configuration by which no
 // source can be opened. A service that cannot be asked is in the report.
 func Look(ctx context.Context, c Config) (*Report, error) {
-	sources, err := connect.OpenSources(c.Settings, zap.NewNop())
+	service, end, err := verify.OpenService(ctx, c.Settings, c.Cluster)
 	if err != nil {
 		return nil, err
 	}
-	defer sources.Close()
+	defer end()
 	r := c.Schemas.Get(c.Resource)
-	settings := c.Settings.Resources[r.Name]
-	l := &look{Config: c, resource: r, settings: settings, start: connect.Start(settings),
+	l := &look{Config: c, resource: r, settings: c.Settings.Resources[r.Name],
 		log: producer.NewRowLog(c.Cluster, r, c.ID), hide: c.Settings.Hidden().Hide, said: time.Now()}
-	marks, _ := producer.ReadWatermarks(ctx, c.Cluster) // without them the row is still compared
-	for _, mark := range marks {
-		sources.Dialect().Load(mark.Dialect)
-	}
-	source := sources.New(r, metrics.New(prometheus.NewRegistry()).Resource(r.Name), zap.NewNop(),
-		connect.Audience{})
-	if err := l.compare(ctx, source, marks[r.Name].Identity); err != nil {
+	compare := service(r, func(n int) { l.read += n; l.progress("reading the service", l.read) })
+	l.start = compare.Start
+	if err := l.compare(ctx, compare); err != nil {
 		return nil, err
 	}
 	return l.report(ctx)
@@ -85,6 +75,7 @@ type look struct {
 	log      *producer.RowLog
 	hide     func(string) string // masks secrets that the text of others repeats
 	said     time.Time           // when the progress was said last
+	read     int                 // rows of the service in the look in hand
 
 	asked  time.Time            // when the service was asked last
 	failed error                // why it could not be asked
@@ -95,26 +86,20 @@ type look struct {
 }
 
 // compare compares the row. Its error is not the service's.
-func (l *look) compare(ctx context.Context, source poller.Source, identity *watermark.Identity) error {
-	read := 0
+func (l *look) compare(ctx context.Context, c reconcile.Config) error {
 	var failed error // of the topic
-	compare := reconcile.New(reconcile.Config{
-		IDs: []int64{l.ID}, ByID: l.settings.Source == config.Postgres, Start: l.start,
-		CreatedAt: poller.CreatedAtIn(l.resource), Now: time.Now, Overlap: l.settings.Overlap,
-		Topic: func(ctx context.Context, _ []int64, _ func(int64) bool, fold func(watermark.Published) error) (
-			[]int64, error) {
-			failed = l.readTopic(ctx, fold)
-			return nil, failed
-		},
-		Source: poller.CompareSource(source, poller.Request{From: l.start, Identity: identity},
-			func() schemas.Instant { return schemas.InstantOf(time.Now()) },
-			func(n int) { read += n; l.progress("reading the service", read) }),
-	})
+	c.IDs = []int64{l.ID}
+	c.Topic = func(ctx context.Context, _ []int64, _ func(int64) bool, fold func(watermark.Published) error) (
+		[]int64, error) {
+		failed = l.readTopic(ctx, fold)
+		return nil, failed
+	}
+	compare := reconcile.New(c)
 	if err := compare.First(ctx, func(int, int) {}); err != nil {
 		return err
 	}
 	for range mostLooks {
-		read, l.asked = 0, time.Now()
+		l.read, l.asked = 0, time.Now()
 		l.failed = compare.Look(ctx)
 		if failed != nil {
 			return failed
@@ -127,7 +112,7 @@ func (l *look) compare(ctx context.Context, source poller.Source, identity *wate
 		if err := compare.CatchUp(ctx); err != nil {
 			return err
 		}
-		if l.log.Records() == before {
+		if l.found = compare.Differences()[0]; l.log.Records() == before {
 			break
 		}
 	}
@@ -212,8 +197,8 @@ func (l *look) report(ctx context.Context) (*Report, error) {
 		}
 	}
 	all, err := overview.Glance(ctx, l.Settings, l.Cluster)
-	if err != nil {
-		return nil, err
+	if err != nil { // the row is compared all the same
+		r.Notes = append(r.Notes, l.hide("How far the resource is could not be read: "+status.FirstLine(err)))
 	}
 	var now health.Resource
 	for _, one := range all {

@@ -60,26 +60,20 @@ type comparison struct {
 	mark      watermark.Watermark
 }
 
-func newComparison(c Config, r *schemas.Resource, source poller.Source,
-	identity *watermark.Identity) *comparison {
-	settings := c.Settings.Resources[r.Name]
-	start := connect.Start(settings)
-	o := &comparison{cfg: c, resource: r, settings: settings, watch: producer.NewWatch(c.Cluster),
-		began: time.Now(), found: map[reconcile.Kind][]int64{}, mark: watermark.New(r.Name), stopped: math.MaxInt64}
-	o.compare = reconcile.Config{
-		Start: start, CreatedAt: poller.CreatedAtIn(r), Now: time.Now, Overlap: settings.Overlap,
-		Source: poller.CompareSource(source, poller.Request{From: start, Identity: identity},
-			func() schemas.Instant { return schemas.InstantOf(time.Now()) }, func(int) {}),
-		Topic: func(ctx context.Context, from []int64, wanted func(int64) bool,
-			fold func(watermark.Published) error) ([]int64, error) {
-			ends, err := producer.ReadTopic(ctx, c.Cluster, r, from, wanted, fold)
-			if err == nil {
-				o.partitions = len(ends)
-			}
-			return ends, err
-		},
-		Memory: int64(c.Settings.Sweep.Memory), ByID: settings.Source == config.Postgres, From: math.MinInt64,
+// newComparison returns the comparison of r's topic with the source of compare.
+func newComparison(c Config, r *schemas.Resource, compare reconcile.Config) *comparison {
+	o := &comparison{cfg: c, resource: r, settings: c.Settings.Resources[r.Name],
+		watch: producer.NewWatch(c.Cluster), compare: compare, began: time.Now(),
+		found: map[reconcile.Kind][]int64{}, mark: watermark.New(r.Name), stopped: math.MaxInt64}
+	o.compare.Topic = func(ctx context.Context, from []int64, wanted func(int64) bool,
+		fold func(watermark.Published) error) ([]int64, error) {
+		ends, err := producer.ReadTopic(ctx, c.Cluster, r, from, wanted, fold)
+		if err == nil {
+			o.partitions = len(ends)
+		}
+		return ends, err
 	}
+	o.compare.Memory, o.compare.From = int64(c.Settings.Sweep.Memory), math.MinInt64
 	return o
 }
 

@@ -18,12 +18,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
-
-	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/config"
-	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/reconcile"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
@@ -43,23 +38,17 @@ type Config struct {
 // Run compares. Its error is the end of ctx, or a source that cannot be opened. What could not be compared is
 // in the result.
 func Run(ctx context.Context, c Config) (*Result, error) {
-	sources, err := connect.OpenSources(c.Settings, zap.NewNop())
+	compare, end, err := OpenService(ctx, c.Settings, c.Cluster)
 	if err != nil {
 		return nil, err
 	}
-	defer sources.Close()
-	counts := metrics.New(prometheus.NewRegistry())
-	marks, _ := producer.ReadWatermarks(ctx, c.Cluster) // if this fails, the reading fails too
-	for _, mark := range marks {
-		sources.Dialect().Load(mark.Dialect)
-	}
+	defer end()
 	result := &Result{Resources: make([]*Report, len(c.Resources))}
 	turn := make(chan struct{}, 1)
 	var all sync.WaitGroup
 	for i, name := range c.Resources {
 		r := c.Schemas.Get(name)
-		source := sources.New(r, counts.Resource(name), zap.NewNop(), connect.Audience{})
-		one := newComparison(c, r, source, marks[name].Identity)
+		one := newComparison(c, r, compare(r, func(int) {}))
 		all.Go(func() {
 			result.Resources[i] = one.report(one.run(ctx, turn))
 		})
