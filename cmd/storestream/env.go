@@ -4,14 +4,11 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/user"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -21,7 +18,6 @@ import (
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/terminal"
-	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -68,10 +64,11 @@ func (e *environment) usualConfig() string {
 func (e *environment) config() (*config.Config, error) {
 	e.begun = true
 	cfg, err := config.Load(config.Input{File: e.configFile, Environ: e.environ, Set: e.set})
-	if err == nil {
-		e.secrets.Store(cfg.Hidden())
+	if err != nil {
+		return nil, exitError{exitUsage, err}
 	}
-	return cfg, err
+	e.secrets.Store(cfg.Hidden())
+	return cfg, nil
 }
 
 // hide takes the configuration's secrets out of a text.
@@ -85,7 +82,7 @@ func (e *environment) load() (*config.Config, *schemas.Set, error) {
 	}
 	set, err := schemas.Load(cfg.Schemas.Dir)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, exitError{exitUsage, err}
 	}
 	set.Protect(cfg.FieldPrivacy()) // the configuration is checked: it holds no mistake
 	return cfg, set, nil
@@ -105,6 +102,18 @@ func (e *environment) withCluster(ctx context.Context, cfg *config.Config,
 		return err
 	}
 	return f(cluster)
+}
+
+// inKafka does f with the configuration, the schemas that it names, and its cluster.
+func (e *environment) inKafka(cmd *cobra.Command,
+	f func(*config.Config, *schemas.Set, *producer.Cluster) error) error {
+	cfg, set, err := e.load()
+	if err != nil {
+		return err
+	}
+	return e.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
+		return f(cfg, set, cluster)
+	})
 }
 
 // print writes to stdout. What fails is the end of execute to say.
@@ -142,15 +151,6 @@ func (e *environment) confirm(question string) bool {
 	return line == "y" || line == "yes"
 }
 
-// mayAsk refuses a command that asks before it deletes or publishes again, if no person can answer and yes is
-// not set.
-func (e *environment) mayAsk(cmd *cobra.Command, yes bool) error {
-	if !yes && !e.terminal {
-		return usagef(cmd, "it asks first, and there is no terminal to ask on: add --yes")
-	}
-	return nil
-}
-
 // jsonFlag adds -o, and returns whether it asks for JSON. Without it the output is for a person to read.
 func jsonFlag(cmd *cobra.Command) *bool {
 	var form string
@@ -167,49 +167,4 @@ func jsonFlag(cmd *cobra.Command) *bool {
 		return nil
 	}
 	return asJSON
-}
-
-// ask sends the running instance one request per resource, and returns the requests with their ids.
-func ask(ctx context.Context, cluster *producer.Cluster, resources []string, r watermark.Request) (
-	[]watermark.Request, error) {
-	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
-	defer cancel()
-	r.By, r.At = whoAmI(), schemas.InstantOf(time.Now())
-	var all []watermark.Request
-	for i, name := range resources {
-		r.Resource = name
-		asked, err := cluster.Requests().Ask(ctx, r)
-		if err != nil {
-			before := "none was asked for"
-			if i > 0 {
-				before = "asked for already: " + strings.Join(resources[:i], ", ")
-			}
-			return nil, fmt.Errorf("asking for a %s of %s (%s): %w", r.Kind, name, before, err)
-		}
-		all = append(all, asked)
-	}
-	return all, nil
-}
-
-// enabled returns the resources that --all means. A request for another one would wait for weeks, and be
-// carried out once that is enabled.
-func enabled(cfg *config.Config) ([]string, error) {
-	names := cfg.Enabled()
-	if len(names) == 0 {
-		return nil, errors.New("--all: no resource is enabled in this configuration: expected one or more")
-	}
-	return names, nil
-}
-
-// whoAmI goes into a request, so that others know whom to ask: user@host.
-func whoAmI() string {
-	name := "unknown"
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return name + "@" + host
 }

@@ -15,151 +15,170 @@ import (
 	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
-	"github.com/storestream/storestream/schemas"
 )
 
-// follower waits until the running instance has carried out its requests, and prints the steps.
+// follower prints how far the running instance is with requests.
 type follower struct {
 	env     *environment
 	cfg     *config.Config
 	cluster *producer.Cluster
-	say     func(format string, args ...any)
-
-	waits   map[string]health.Resource // by name: as it was when it was said that its request waits
-	failing bool                       // it was said that Kafka does not answer
-	steps   map[string]bool            // by resource and step: it was said that its request is there
+	said    map[string]string // the step that was printed last, by resource
 }
 
-// step is the progress of a request. The zero value prints nothing.
-type step struct{ name, text string }
-
-func newFollower(env *environment, cfg *config.Config, cluster *producer.Cluster) *follower {
-	return &follower{env: env, cfg: cfg, cluster: cluster, say: env.print,
-		waits: map[string]health.Resource{}, steps: map[string]bool{}}
-}
-
-// sayWhoTakes prints which instance carries out the requests, and for other resources why no instance does.
-// The requests are written by then. So it prints nothing if Kafka does not answer.
-func (f *follower) sayWhoTakes(ctx context.Context, names []string, how string) {
-	if resources, err := f.glance(ctx); err == nil {
-		for _, name := range names {
-			f.tell(resources(name))
-		}
-	}
-	if len(f.waits) < len(names) {
-		f.say("The running instance takes it from here%s.\n", how)
+// tell prints a step of a resource's request, unless it is the one that was printed last. Steps are compared
+// by step, because their texts tell how long something has lasted.
+func (f *follower) tell(resource, step, text string) {
+	if step != "" && f.said[resource] != step {
+		f.said[resource] = step
+		f.env.print("%s: %s\n", resource, text)
 	}
 }
 
-// glance asks Kafka for the state of each resource. Unknown resources have one too.
-func (f *follower) glance(ctx context.Context) (func(name string) health.Resource, error) {
-	all, err := overview.Glance(ctx, f.cfg, f.cluster)
-	return func(name string) health.Resource {
-		for _, r := range all {
-			if r.Name == name {
-				return r
+// find returns the state of a resource. One that is not among all has no watermark, and is not enabled.
+func find(all []health.Resource, name string) health.Resource {
+	i := slices.IndexFunc(all, func(r health.Resource) bool { return r.Name == name })
+	if i < 0 {
+		return health.Resource{Name: name, State: health.Unowned, Mark: watermark.New(name)}
+	}
+	return all[i]
+}
+
+// step returns what happens to a request now, and a text about it. It is "" if there is nothing to say.
+func (f *follower) step(r *following, now health.Resource) (step, text string) {
+	overlap, mark := terminal.Duration(f.cfg.Resources[r.Resource].Overlap), now.Mark
+	waits := func(text string) (string, string) {
+		return string(now.State) + now.Since.String(), f.env.paint.As(terminal.Yellow, text)
+	}
+	if now.Between { // the next owner may do it at once
+		return "", ""
+	}
+	switch now.State {
+	case health.Unowned:
+		return waits("no instance has it: the request waits until one does (`storestream run`, with the resource " +
+			"enabled)")
+	case health.Unreadable:
+		return waits("it cannot be told whether the request is carried out: " + now.Why)
+	case health.Blocked, health.Failing, health.Stalled:
+		return waits("the request waits until this is over: " + now.Text())
+	}
+	switch {
+	case !r.taken:
+		return "asked " + now.Owner, now.Owner + " takes it from here"
+	case mark.Replay != nil && r.Kind == watermark.Reset:
+		return "replay", "the replay is in hand: it is over with the first complete pass that began after it"
+	case mark.Replay != nil && r.Kind == watermark.Sweeps:
+		return "behind a replay", "the sweep waits until the replay is over"
+	case r.Kind == watermark.Erases:
+		return "erase", "the service is asked now, and once more after the overlap (" + overlap + ") for rows " +
+			"that it does not show"
+	case mark.Sweep != nil && (mark.Sweep.Tried != nil || mark.Sweep.From != nil):
+		return "sweep", "the sweep has begun: it reads topic and service in full. If rows differ, it looks at " +
+			"them again, and once more an overlap (" + overlap + ") later, three times at most"
+	case mark.Sweep != nil:
+		return "turn", "the sweep waits for its turn: " + now.Owner + " reads for one resource at a time"
+	}
+	return "", ""
+}
+
+// result prints the result of a request that was carried out. err says what it has left undone. A request
+// that was deleted with its topic before an instance took it is over too, because no instance will carry it
+// out.
+func (f *follower) result(r *following, mark watermark.Watermark) (over bool, err error) {
+	r.taken = r.taken || r.is(mark.RequestUID)
+	switch r.Kind {
+	case watermark.Sweeps:
+		if over = mark.Swept != nil && r.is(mark.Swept.RequestUID); over {
+			f.env.print("%s\n", sweepText(f.env.paint, r.Resource, mark.Swept))
+			if mark.Swept.Left != "" {
+				err = exitError{exitDifferent, fmt.Errorf("%s: different from the service still", r.Resource)}
 			}
 		}
-		r := health.New(watermark.New(name), schemas.InstantOf(time.Now()))
-		r.Abandoned = true
-		r.Judge()
-		return r
-	}, err
+	case watermark.Reset: // the watermark that accepts a replay begins it
+		if over = r.taken && mark.Replay == nil; !over {
+			break
+		}
+		if done := mark.Replayed; done != nil && r.is(done.RequestUID) {
+			f.env.print("%s: published again: %s since %s, in %s\n", r.Resource, terminal.Plural(done.Rows, "row"),
+				done.From, terminal.Duration(done.Ended.Sub(done.Began)))
+		} else {
+			err = fmt.Errorf("%s: the instance has not replayed it: see its log", r.Resource)
+		}
+	case watermark.Erases:
+		waits := func(e watermark.Erase) bool { return e.RequestUID == r.UID }
+		if over = r.taken && !slices.ContainsFunc(mark.Erase, waits); over {
+			err = f.erased(r, mark.Erased)
+		}
+	}
+	if !over && !r.there && !r.taken {
+		return true, fmt.Errorf("%s: the request was deleted with its topic before an instance took it: ask again",
+			r.Resource)
+	}
+	return over, err
 }
 
-// tell says when the request for a resource begins to wait, for what, and when it no longer does.
-func (f *follower) tell(r health.Resource) {
-	before, waited := f.waits[r.Name]
-	switch why := waitsFor(r); {
-	case r.Between: // the next owner may do it at once
-	case why == "" && waited:
-		delete(f.waits, r.Name)
-		f.say("%s: the request waits no longer: %s carries it out\n", r.Name, r.Owner)
-	// Texts tell how long it has waited, and of two failures in a row each has its own.
-	case why != "" && !(waited && before.State == r.State && before.Since.Equal(r.Since)):
-		f.waits[r.Name] = r
-		f.say("%s: %s\n", r.Name, f.env.paint.As(terminal.Yellow, why))
+// erased prints what became of each row of an erase.
+func (f *follower) erased(r *following, results []watermark.Erased) error {
+	stays := 0
+	for _, row := range r.Rows {
+		i := slices.IndexFunc(results, func(e watermark.Erased) bool {
+			return e.RequestUID == r.UID && e.ID == row.ID
+		})
+		text := "erased"
+		switch {
+		case i < 0: // a watermark has room for the last results alone
+			stays++
+			text = fmt.Sprintf("dealt with, and its result is no longer known: see `storestream row %s %d`",
+				r.Resource, row.ID)
+		case results[i].Left == watermark.NoSuchRow:
+			text = results[i].Left
+		case results[i].Left != "":
+			stays++
+			text = f.env.paint.As(terminal.Yellow, "stays: "+results[i].Left)
+		}
+		f.env.print("%s %d: %s\n", r.Resource, row.ID, text)
 	}
-}
-
-// waitsFor returns why no instance carries out a request now, or "" if the owner does.
-func waitsFor(r health.Resource) string {
-	switch {
-	case r.State == health.Unowned && !r.Enabled:
-		return "not enabled in this configuration, and no instance has it: the request waits until one does"
-	case r.State == health.Unowned:
-		return "no instance has it: the request waits until one does (`storestream run`)"
-	case r.State == health.Unreadable:
-		return "it cannot be told whether the request is carried out: " + r.Why
-	case r.State == health.Blocked, r.State == health.Failing, r.State == health.Stalled:
-		return "the request waits until this is over: " + r.Text()
+	if stays > 0 {
+		return fmt.Errorf("%s of %s not erased", terminal.Plural(stays, "row"), r.Resource)
 	}
-	return ""
-}
-
-// tellFailure says when Kafka does not answer, and when it does again.
-func (f *follower) tellFailure(err error) {
-	switch {
-	case err != nil && !f.failing:
-		f.say("%s\n", f.env.paint.As(terminal.Yellow, "how far it is cannot be read, trying again: "+err.Error()))
-	case err == nil && f.failing:
-		f.say("how far it is can be read again\n")
-	}
-	f.failing = err != nil
-}
-
-// tellStep prints the owner's step with a request, each step once. Between two parts of a sweep the owner
-// comes back to a step that was printed.
-func (f *follower) tellStep(resource string, now step) {
-	if key := resource + " " + now.name; now.name != "" && !f.steps[key] {
-		f.steps[key] = true
-		f.say("%s: %s\n", resource, now.text)
-	}
+	return nil
 }
 
 // followEvery is how often --wait looks.
 const followEvery = time.Second
 
-// follow waits until each request was carried out, according to over, and then calls done with the watermark.
-// Until then it prints the steps that at returns. It gives up on a request that was deleted with its topic
-// before an instance took it, because no instance will carry it out. A broker that fails may come back, so it
-// goes on until an interrupt. at returns the owner's step with a request that it may have taken.
-func (f *follower) follow(ctx context.Context, asked []watermark.Request,
-	over func(*following, watermark.Watermark) bool, done func(*following, watermark.Watermark),
-	at func(r *following, resources func(name string) health.Resource) step) error {
+// follow prints what happens to each request now. If stay is set, it waits until each was carried out, and
+// prints the steps until then, and the results. A broker that fails may come back, so it goes on until an
+// interrupt.
+func (f *follower) follow(ctx context.Context, asked []watermark.Request, stay bool) error {
 	var open []*following
 	for _, r := range asked {
 		open = append(open, &following{Request: r})
 	}
-	var lost []error
+	var failed []error
 	for {
-		resources, err := f.look(ctx, open)
-		if ctx.Err() == nil {
-			f.tellFailure(err)
+		all, err := f.look(ctx, open)
+		for _, r := range open {
+			if err != nil && ctx.Err() == nil {
+				f.tell(r.Resource, "unknown", f.env.paint.As(terminal.Yellow, "how far it is cannot be read: "+
+					err.Error()))
+			}
 		}
 		if err == nil {
 			open = slices.DeleteFunc(open, func(r *following) bool {
-				now := resources(r.Resource)
-				if now.Unreadable == nil {
-					r.accepted(now.Mark)
-				}
-				switch {
-				case now.Unreadable == nil && over(r, now.Mark):
-					done(r, now.Mark)
-				case now.Unreadable == nil && r.gone():
-					lost = append(lost, fmt.Errorf("%s: the request was deleted with its topic before an instance "+
-						"took it: ask again", r.Resource))
-				default:
-					if f.tell(now); now.Unreadable == nil && now.Owner != "" && waitsFor(now) == "" {
-						f.tellStep(r.Resource, at(r, resources))
+				now := find(all, r.Resource)
+				if stay && now.Unreadable == nil {
+					if over, err := f.result(r, now.Mark); over {
+						failed = append(failed, err)
+						return true
 					}
-					return false
 				}
-				return true
+				step, text := f.step(r, now)
+				f.tell(r.Resource, step, text)
+				return false
 			})
 		}
-		if len(open) == 0 {
-			return errors.Join(lost...)
+		if len(open) == 0 || !stay {
+			return errors.Join(failed...)
 		}
 		if err := wait.For(ctx, followEvery); err != nil {
 			return err
@@ -169,7 +188,7 @@ func (f *follower) follow(ctx context.Context, asked []watermark.Request,
 
 // look asks how far the resources are, and tells each of open which requests the topic holds: before that, or
 // one that is taken in between would count as lost.
-func (f *follower) look(ctx context.Context, open []*following) (func(string) health.Resource, error) {
+func (f *follower) look(ctx context.Context, open []*following) ([]health.Resource, error) {
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 	defer cancel()
 	requests := f.cluster.Requests()
@@ -179,7 +198,7 @@ func (f *follower) look(ctx context.Context, open []*following) (func(string) he
 	for _, r := range open {
 		r.look(requests.After(r.Resource, -1, ""))
 	}
-	return f.glance(ctx)
+	return overview.Glance(ctx, f.cfg, f.cluster)
 }
 
 // following is a request that the command waits for.
@@ -202,20 +221,6 @@ func (f *following) look(held []watermark.Request) {
 		}
 	}
 }
-
-// accepted notes whether an instance has taken it.
-func (f *following) accepted(mark watermark.Watermark) { f.taken = f.taken || f.is(mark.RequestUID) }
-
-// gone reports whether it was deleted before an instance took it. Then no instance will carry it out.
-func (f *following) gone() bool { return !f.there && !f.taken }
-
-// swept reports whether the sweep was carried out, or a later one in its place.
-func (f *following) swept(mark watermark.Watermark) bool {
-	return mark.Swept != nil && f.is(mark.Swept.RequestUID)
-}
-
-// replayed reports whether the replay was carried out. The watermark that accepts it begins it.
-func (f *following) replayed(mark watermark.Watermark) bool { return f.taken && mark.Replay == nil }
 
 // is reports whether uid is its own, or that of a later request.
 func (f *following) is(uid string) bool { return uid == f.UID || slices.Contains(f.later, uid) }

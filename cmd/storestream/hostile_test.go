@@ -71,8 +71,8 @@ func TestRowsThatHoldControlCharactersBringNoneToATerminal(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.Publish("orders", []schemas.Record{s.Order(1, "\u009b31m\u202eplanted")}, nil, nil)
-	for _, args := range [][]string{{"tail", "orders", "--from-beginning", "-n", "1"},
-		{"tail", "orders", "--from-beginning", "-n", "1", "-o", "json"},
+	for _, args := range [][]string{{"tail", "orders", "-n", "1"},
+		{"tail", "orders", "-n", "1", "-o", "json"},
 		{"row", "orders", "1"}, {"row", "orders", "1", "-o", "json"}} {
 		c := s.do(args...)
 		harmless(t, "planted", strings.Join(args, " "), c.stdout.String()+c.stderr.String())

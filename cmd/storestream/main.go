@@ -19,7 +19,6 @@ import (
 
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/terminal"
-	"github.com/storestream/storestream/schemas"
 )
 
 func main() {
@@ -72,10 +71,13 @@ func execute(ctx context.Context, args []string, env *environment) int {
 		_, _ = fmt.Fprintf(env.stderr, "storestream: no %s here, and neither --config nor %s names a file: "+
 			"only defaults, STORESTREAM_ variables and --set count\n", usualFile, config.FileVariable)
 	}
+	if one, ok := errors.AsType[exitError](err); ok {
+		return one.status
+	}
 	if usage {
 		return exitUsage
 	}
-	return exitStatus(err)
+	return exitFailed
 }
 
 // usagef returns an error about the command line that ends with a remedy.
@@ -83,25 +85,8 @@ func usagef(cmd *cobra.Command, format string, args ...any) error {
 	return fmt.Errorf("%w (see `%s --help`)", fmt.Errorf(format, args...), cmd.CommandPath())
 }
 
-// differentError says that a topic differs from the service.
-type differentError struct{ error }
-
-// lateError says that something is not up to date.
-type lateError struct{ error }
-
-func exitStatus(err error) int {
-	switch {
-	case is[*config.InvalidError](err), errors.Is(err, schemas.ErrMistakes):
-		return exitUsage
-	case is[differentError](err):
-		return exitDifferent
-	case is[lateError](err):
-		return exitLate
-	}
-	return exitFailed
-}
-
-func is[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
+// exitError is an error with an exit status of its own.
+type exitError struct {
+	status int
+	error
 }

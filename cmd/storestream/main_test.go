@@ -177,7 +177,7 @@ func TestWrongUsageExitsWithTwoAndSaysWhatWasExpected(t *testing.T) {
 		{"tail orders -n -1", "expected 1 or more"},
 		{"tail orders -n 0", "expected 1 or more"},
 		{"tail orders -n 10001", "expected 10000 at most, or --from-beginning"},
-		{"tail orders -n 5 -f --from-beginning", "-f with -n and --from-beginning"},
+		{"tail orders -n 5 --from-beginning", "[from-beginning lines]"},
 		{"tail orders -n few", `invalid argument "few" for "-n, --lines" flag`},
 		{"schema show", "expected the name of one resource"},
 		{"config show --config /no/such/file.yaml",

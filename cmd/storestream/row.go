@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/storestream/storestream/cmd/storestream/internal/row"
 	"github.com/storestream/storestream/cmd/storestream/internal/verify"
+	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
@@ -35,62 +38,49 @@ It shows values as they are in the topic and as they would be published, persona
 "***" for those, and leaves out the row of a dead letter.
 
 Exit status: 0 equal (both have the same row, or neither has one), 3 different (a row that cannot be
-published is), 1 could not tell, 2 wrong usage or configuration.
-
--o json prints one object: resource, id, source, topic, verdict (identical, different or unknown), error
-(why it is unknown), in_topic (state: row, tombstone, none or unreadable; partition, offset, time, value,
-error, records: how many the log holds of it; strays: partition, offset and time of each), in_service
-(state: row, none, unpublishable or unknown; asked, value, field, error), differs (names of fields),
-dead_letter (partition, offset, time, field, error, row; null: none), settled, as_of and trouble (of its
-watermark), notes.`,
+published is), 1 could not tell, 2 wrong usage or configuration.`,
 		Example: "  storestream row users 123\n" +
 			"  storestream row orders 4711 -o json | jq '{verdict, differs, notes}'",
 	}
 	cmd.Flags().BoolVar(&mask, "mask", false, "do not show what is in personal fields")
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		id, err := rowToLookAt(cmd, args)
+		ids, err := parseIDs(cmd, args, 1)
 		if err != nil {
 			return err
 		}
-		cfg, set, err := env.load()
-		if err != nil {
-			return err
-		}
-		return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
-			progress := terminal.NewProgress(env.stderr)
-			defer progress.Clear()
+		return env.inKafka(cmd, func(cfg *config.Config, set *schemas.Set, cluster *producer.Cluster) error {
 			report, err := row.Look(cmd.Context(), row.Config{Settings: cfg, Schemas: set, Cluster: cluster,
-				Resource: args[0], ID: id, Mask: mask,
-				Reading: func(what string, done, of int) { progress.Show(args[0]+": "+what, done, of) }})
+				Resource: args[0], ID: ids[0], Mask: mask, Say: func(text string) {
+					_, _ = fmt.Fprintf(env.stderr, "%s: %s\n", args[0], text)
+				}})
 			if err != nil {
 				return err
 			}
-			progress.Clear()
 			return printRow(env, report, *asJSON)
 		})
 	}
 	return cmd
 }
 
-// rowToLookAt is the id that a command line names.
-func rowToLookAt(cmd *cobra.Command, args []string) (int64, error) {
-	if len(args) != 2 {
-		return 0, usagef(cmd, "expected a resource and an id, such as %s users 123", cmd.CommandPath())
+// parseIDs reads the ids of RESOURCE ID..., each once.
+func parseIDs(cmd *cobra.Command, args []string, most int) (ids []int64, err error) {
+	if len(args) < 2 || len(args) > 1+most {
+		return nil, usagef(cmd, "expected a resource and ids of rows (%d at most), such as %s users 123", most,
+			cmd.CommandPath())
 	}
 	if err := checkResource(cmd, args[0]); err != nil {
-		return 0, err
+		return nil, err
 	}
-	return parseID(cmd, args[1])
-}
-
-// parseID reads the id of a row.
-func parseID(cmd *cobra.Command, arg string) (int64, error) {
-	id, err := strconv.ParseInt(arg, 10, 64)
-	if err != nil {
-		return 0, usagef(cmd, "%q is no id: expected a whole number", arg)
+	for _, arg := range args[1:] {
+		id, err := strconv.ParseInt(arg, 10, 64)
+		if err != nil {
+			return nil, usagef(cmd, "%q is no id: expected a whole number", arg)
+		}
+		ids = append(ids, id)
 	}
-	return id, nil
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
 }
 
 // printRow prints a report, in which row.Look has masked secrets. Its error is the exit status.
@@ -105,7 +95,7 @@ func printRow(env *environment, r *row.Report, asJSON bool) error {
 	}
 	switch r.Verdict {
 	case verify.Different:
-		return differentError{fmt.Errorf("%s: the topic differs from the service", name)}
+		return exitError{exitDifferent, fmt.Errorf("%s: the topic differs from the service", name)}
 	case verify.Unknown:
 		return fmt.Errorf("%s: could not tell: %s", name, r.Error)
 	}
@@ -132,7 +122,7 @@ func printRowText(env *environment, name string, r *row.Report) error {
 			if f.Differs {
 				differs = env.paint.As(terminal.Red, "differs")
 			}
-			t.Row(f.Name, fieldText(f.Topic), fieldText(f.Service), differs)
+			t.Row(f.Name, cmp.Or(string(f.Topic), "-"), cmp.Or(string(f.Service), "-"), differs)
 		}
 		show("\n")
 		if err := t.Print(env.rows); err != nil {
@@ -148,14 +138,10 @@ func printRowText(env *environment, name string, r *row.Report) error {
 
 func inTopicText(r *row.Report) string {
 	t := r.InTopic
-	if t.Partition == nil {
+	if t.Place == nil {
 		return r.Topic + ": nothing"
 	}
-	where := fmt.Sprintf("%s, partition %d, offset %d, time %s", r.Topic, *t.Partition, *t.Offset,
-		rowTime(*t.Time))
-	if t.Records > 1 {
-		where += fmt.Sprintf(" (the newest of %d in the log)", t.Records)
-	}
+	where := fmt.Sprintf("%s, partition %d, offset %d, time %s", r.Topic, t.Partition, t.Offset, rowTime(t.Time))
 	switch t.State {
 	case row.Tombstone:
 		where += ": a tombstone, the row is gone"
@@ -166,13 +152,12 @@ func inTopicText(r *row.Report) string {
 }
 
 func inServiceText(r *row.Report) string {
-	s := r.InService
-	asked := fmt.Sprintf("%s, asked %s", r.Source, rowTime(s.Asked))
-	switch s.State {
+	asked := fmt.Sprintf("%s, asked %s", r.Source, rowTime(r.InService.Asked))
+	switch r.InService.State {
 	case row.Absent:
 		asked += ": no such row"
 	case row.Unpublishable:
-		asked += ": cannot be published, " + why(s.Field, s.Error)
+		asked += ": cannot be published, " + why(r.InService.Field, r.InService.Error)
 	case row.Unknown:
 		asked += ": could not be asked"
 	}
@@ -187,37 +172,16 @@ func why(field, text string) string {
 	return field + ": " + text
 }
 
-// fieldText returns a field of one side, or "-" if that side has no row.
-func fieldText(text []byte) string {
-	if text == nil {
-		return "-"
-	}
-	return string(text)
-}
-
 func rowVerdict(paint terminal.Paint, r *row.Report) string {
 	switch {
 	case r.Verdict == verify.Unknown:
 		return paint.As(terminal.Yellow, "Could not tell.")
-	case r.Verdict == verify.Identical && r.InTopic.State == row.Present:
-		return paint.As(terminal.Green, "Equal:") + " the topic holds the row as the service has it."
-	case r.Verdict == verify.Identical && r.InService.State == row.Present:
-		return paint.As(terminal.Green, "Right:") + " the topic need not hold it."
 	case r.Verdict == verify.Identical:
-		return paint.As(terminal.Green, "Equal:") + " neither the topic nor the service has such a row."
+		return paint.As(terminal.Green, "Equal.")
+	case len(r.Differs) == 0:
+		return paint.As(terminal.Red, "DIFFERENT.")
 	}
-	what := "the topic is not what the service has."
-	switch {
-	case len(r.Differs) > 0:
-		what = strings.Join(r.Differs, ", ") + "."
-	case r.InTopic.State == row.Present && r.InService.State == row.Absent:
-		what = "the topic holds the row, the service does not show it."
-	case r.InTopic.State != row.Present && r.InService.State == row.Present:
-		what = "the service has the row, the topic does not."
-	case r.InTopic.State == row.Present && r.InService.State == row.Present && len(r.InTopic.Strays) == 0:
-		what = "no field, but its encoding: another program wrote it."
-	}
-	return paint.As(terminal.Red, "DIFFERENT:") + " " + what
+	return paint.As(terminal.Red, "DIFFERENT:") + " " + strings.Join(r.Differs, ", ") + "."
 }
 
 // rowTime is a time to the second.

@@ -22,7 +22,6 @@ import (
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/status"
-	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
@@ -120,11 +119,12 @@ func poll(ctx context.Context, env *environment, once bool, patience time.Durati
 	if !once {
 		return instance.Run(ctx, c)
 	}
-	return catchUp(ctx, env, c, catchup.Config{Resources: cfg.Enabled(), Moment: schemas.InstantOf(started),
+	_, err = catchup.Run(ctx, catchup.Config{Resources: cfg.Enabled(), Moment: schemas.InstantOf(started),
 		Patience: patience, Instance: name, Status: board.Snapshot,
 		Watermarks: func(ctx context.Context) (map[string]watermark.Watermark, map[string]error, error) {
 			return producer.ReadWatermarks(ctx, cluster)
-		}})
+		}}, func(ctx context.Context) error { return instance.Run(ctx, c) })
+	return err
 }
 
 // warnOfExceptions warns of the connections that the user has excepted from security's rules.
@@ -165,18 +165,4 @@ func collectSooner(resources int) (undo func()) {
 	}
 	was := debug.SetGCPercent(75)
 	return func() { debug.SetGCPercent(was) }
-}
-
-// catchUp runs the instance until everything is published, and prints a line for each resource.
-func catchUp(ctx context.Context, env *environment, c instance.Config, until catchup.Config) error {
-	marks, err := catchup.Run(ctx, until, func(ctx context.Context) error { return instance.Run(ctx, c) })
-	if err != nil {
-		return err
-	}
-	t := env.table("RESOURCE", "PUBLISHED", "SETTLED", "AS OF").Numbers(1)
-	for _, name := range until.Resources {
-		mark := marks[name]
-		t.Row(name, terminal.Count(mark.Rows), instantText(mark.Settled), instantText(mark.AsOf))
-	}
-	return t.Print(env.stdout)
 }

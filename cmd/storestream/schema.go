@@ -65,30 +65,69 @@ It registers nothing where the ids that stand in a topic no longer name its sche
 them: put them back under their ids first. Where it reaches no broker it cannot tell, and says so.`,
 		Example: "  storestream schema register",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, set, err := env.load()
-			if err != nil {
-				return err
-			}
-			if err := idsInTopics(cmd.Context(), env, cfg, set); err != nil {
-				return err
-			}
-			t := env.table("RESOURCE", "KEY SUBJECT", "ID", "VALUE SUBJECT", "ID")
-			err = eachSubject(cmd.Context(), cfg, set, func(ctx context.Context, client *registry.Client, topic string,
-				r *schemas.Resource) error {
-				keyID, valueID, err := client.Ensure(ctx, topic, r, true)
-				if err != nil {
-					return fmt.Errorf("registering the schemas of %s: %w", r.Name, err)
-				}
-				t.Row(r.Name, topic+"-key", fmt.Sprint(keyID), topic+"-value", fmt.Sprint(valueID))
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-			return t.Print(env.stdout)
-		},
+		RunE:    func(cmd *cobra.Command, _ []string) error { return subjects(cmd.Context(), env, true) },
 	}
+}
+
+func schemaCheck(env *environment) *cobra.Command {
+	return &cobra.Command{
+		Use:   "check",
+		Short: "Ask the registry whether the schemas are compatible; register nothing",
+		Long: `Asks about the key and value subject of every resource: whether our schema is registered there,
+and if not, whether the registry would take it. Exits 1 if one is refused.`,
+		Example: "  storestream schema check",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return subjects(cmd.Context(), env, false) },
+	}
+}
+
+// subjects registers all schemas, if register is set, and prints what the registry says of each.
+func subjects(ctx context.Context, env *environment, register bool) error {
+	cfg, set, err := env.load()
+	if err != nil {
+		return err
+	}
+	client, err := connect.Registry(cfg)
+	if err != nil {
+		return err
+	}
+	if register {
+		if err := idsInTopics(ctx, env, cfg, set); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*connect.BrokerPatience)
+	defer cancel()
+	t := env.table("RESOURCE", "KEY SUBJECT", "ID", "VALUE SUBJECT", "ID", "STATE")
+	ask := client.WouldEnsure
+	if register {
+		ask = client.Ensure
+	}
+	var refused []error
+	for _, r := range set.All() {
+		topic := cfg.Kafka.TopicPrefix + r.Name
+		keyID, valueID, err := ask(ctx, topic, r, true)
+		state := "registered"
+		switch {
+		case registry.AsAWhole(err):
+			return err
+		case err != nil:
+			state = env.paint.As(terminal.Red, "refused")
+			refused = append(refused, err)
+		case keyID == 0 || valueID == 0:
+			state = "not registered; compatible"
+		}
+		t.Row(r.Name, topic+"-key", idOrDash(keyID), topic+"-value", idOrDash(valueID), state)
+	}
+	return errors.Join(append(refused, t.Print(env.stdout))...)
+}
+
+// idOrDash returns a schema id as text, and a dash for 0.
+func idOrDash(id int) string {
+	if id == 0 {
+		return "-"
+	}
+	return strconv.Itoa(id)
 }
 
 // idsInTopics refuses if the registry lost the schemas of a topic's records. New schemas would get the old
@@ -113,70 +152,6 @@ func idsInTopics(ctx context.Context, env *environment, cfg *config.Config, set 
 		return err
 	case err != nil:
 		_, _ = fmt.Fprintf(env.stderr, "storestream: not compared with the ids in the topics: %v\n", err)
-	}
-	return nil
-}
-
-func schemaCheck(env *environment) *cobra.Command {
-	return &cobra.Command{
-		Use:   "check",
-		Short: "Ask the registry whether the schemas are compatible; register nothing",
-		Long: `Asks about the key and value subject of every resource: whether our schema is registered there,
-and if not, whether the registry would take it. Exits 1 if one is refused.`,
-		Example: "  storestream schema check",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, set, err := env.load()
-			if err != nil {
-				return err
-			}
-			t := env.table("RESOURCE", "KEY SUBJECT", "ID", "VALUE SUBJECT", "ID", "STATE")
-			var refused []error
-			err = eachSubject(cmd.Context(), cfg, set, func(ctx context.Context, client *registry.Client, topic string,
-				r *schemas.Resource) error {
-				keyID, valueID, err := client.WouldEnsure(ctx, topic, r, true)
-				state := "registered"
-				switch {
-				case registry.AsAWhole(err):
-					return err
-				case err != nil:
-					state = env.paint.As(terminal.Red, "refused")
-					refused = append(refused, err)
-				case keyID == 0 || valueID == 0:
-					state = "not registered; compatible"
-				}
-				t.Row(r.Name, topic+"-key", idOrDash(keyID), topic+"-value", idOrDash(valueID), state)
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-			return errors.Join(append(refused, t.Print(env.stdout))...)
-		},
-	}
-}
-
-// idOrDash returns a schema id as text, and a dash for 0.
-func idOrDash(id int) string {
-	if id == 0 {
-		return "-"
-	}
-	return strconv.Itoa(id)
-}
-
-// eachSubject does f for the topic of each resource.
-func eachSubject(ctx context.Context, cfg *config.Config, set *schemas.Set,
-	f func(ctx context.Context, client *registry.Client, topic string, r *schemas.Resource) error) error {
-	client, err := connect.Registry(cfg)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 2*connect.BrokerPatience)
-	defer cancel()
-	for _, r := range set.All() {
-		if err := f(ctx, client, cfg.Kafka.TopicPrefix+r.Name, r); err != nil {
-			return err
-		}
 	}
 	return nil
 }

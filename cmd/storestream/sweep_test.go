@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,8 @@ func TestARequestThatNobodyTakesNowSaysWhy(t *testing.T) {
 	s := newScene(t)
 	s.do("sweep", "orders", "--yes").expect(t, exitDone, "orders: no instance has it: the request waits")
 	s.do("sweep", "orders", "--yes", "--set", "resources.orders.enabled=false").expect(t, exitDone,
-		"orders: not enabled in this configuration, and no instance has it")
+		"orders: no instance has it: the request waits until one does (`storestream run`, with the resource "+
+			"enabled)")
 	s.Publish("orders", []schemas.Record{s.Order(1, "Shipped")}, nil, nil)
 	c := s.do("erase", "orders", "1", "--yes").expect(t, exitDone,
 		"orders: no instance has it: the request waits")
@@ -48,8 +50,8 @@ func TestARequestThatNobodyTakesNowSaysWhy(t *testing.T) {
 		r    health.Resource
 		says string
 	}{
-		{health.Resource{Owner: "a", Enabled: true}, ""},
-		{health.Resource{Owner: "a"}, ""},
+		{health.Resource{Owner: "a", Enabled: true}, "a takes it from here"},
+		{health.Resource{Owner: "a"}, "a takes it from here"},
 		{health.Resource{Between: true, Enabled: true}, ""},
 		{health.Resource{Owner: "a", Trouble: trouble(watermark.Trouble{Failing: true})},
 			over + "failing for 1m0s: so it is"},
@@ -58,17 +60,18 @@ func TestARequestThatNobodyTakesNowSaysWhy(t *testing.T) {
 		{health.Resource{Owner: "a", Trouble: trouble(watermark.Trouble{Publishes: true, LeavesOut: true})},
 			over + "blocked for 1m0s, other rows go on: so it is"},
 		{health.Resource{Owner: "a", AsOf: &now, Good: &now,
-			Trouble: trouble(watermark.Trouble{Publishes: true})}, ""},
+			Trouble: trouble(watermark.Trouble{Publishes: true})}, "a takes it from here"},
 		{health.Resource{Owner: "a", Silent: 5 * time.Minute}, over + "a has it, according to the consumer " +
 			"group, and has written no watermark: it is dead, hangs or fails"},
 		{health.Resource{Owner: "a", Unreadable: errors.New("somebody else wrote it")},
 			"it cannot be told whether the request is carried out: somebody else wrote it"},
 		{health.Resource{Enabled: true, Abandoned: true},
-			"no instance has it: the request waits until one does (`storestream run`)"},
+			"no instance has it: the request waits until one does (`storestream run`, with the resource enabled)"},
 	} {
 		test.r.Now = now
 		test.r.Judge()
-		if got := waitsFor(test.r); got != test.says {
+		f := follower{env: &environment{}, cfg: s.Config()}
+		if _, got := f.step(&following{}, test.r); got != test.says {
 			t.Errorf("%+v: %q, expected %q", test.r, got, test.says)
 		}
 	}
@@ -86,7 +89,7 @@ func TestAWaitSaysWhatItWaitsForAsThatChanges(t *testing.T) {
 	}
 	says("orders: no instance has it: the request waits until one does")
 	s.Join("b", "orders")
-	says("orders: the request waits no longer: b carries it out")
+	says("orders: b takes it from here")
 
 	asked := s.requestFor("orders")
 	since := schemas.InstantOf(time.Now())
@@ -104,7 +107,7 @@ func TestAWaitSaysWhatItWaitsForAsThatChanges(t *testing.T) {
 	says("by two rows more")
 	s.Publish("orders", nil, nil, func(w *watermark.Watermark) { w.Trouble = nil })
 	stage.Eventually(t, "it says that the block is over", func() bool {
-		return strings.Count(out.stdout.String(), "orders: the request waits no longer: b carries it out") == 2
+		return strings.Count(out.stdout.String(), "orders: b takes it from here") == 2
 	})
 	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
 		w.Request, w.RequestUID = asked.ID, asked.UID
@@ -131,7 +134,7 @@ func TestAWaitSaysWhatTheOwnerIsAtEachStepOnce(t *testing.T) {
 	out, interrupt, ended := s.run("sweep", "orders", "users", "--yes", "--wait")
 	says(out, "users: asked for a sweep")
 	erased, interruptErase, eraseEnded := s.run("erase", "orders", "1", "--yes", "--wait")
-	says(erased, "orders: asked to erase 1 row")
+	says(erased, "orders: asked for an erase of 1 row")
 	replayed, interruptReset, resetEnded := s.run("watermark", "reset", "users", "--to", "2026-01-01", "--yes",
 		"--wait")
 	says(replayed, "users: asked for a replay")
@@ -152,10 +155,10 @@ func TestAWaitSaysWhatTheOwnerIsAtEachStepOnce(t *testing.T) {
 	takes("users", &at, func(w *watermark.Watermark) { w.Replay = nil })
 	says(out, "users: the sweep has begun: it reads topic and service in full")
 	takes("orders", nil, func(w *watermark.Watermark) { w.AcceptErase(s.requestsFor("orders")[1], at) })
-	says(out, "orders: the sweep waits until the one of users has finished reading: b reads for one at a time\n")
+	says(out, "orders: the sweep waits for its turn: b reads for one resource at a time\n")
 	says(erased, "orders: the service is asked now, and once more after the overlap (1m30s) for rows that "+
 		"it does not show")
-	takes("users", nil, nothing) // a part is over
+	takes("users", nil, func(w *watermark.Watermark) { w.Sweep.From = new(int64) }) // a part is over
 	takes("orders", &at, nothing)
 	says(out, "orders: the sweep has begun")
 	says(out, "and once more an overlap (1m30s) later, three times at most\n")
@@ -250,7 +253,7 @@ func TestSweepWaitsUntilItsOwnRequestIsCarriedOut(t *testing.T) {
 		return strings.Contains(out.stdout.String(), "orders: swept 10 rows: 1 missing, 2 stale, 3 extra; "+
 			"3 published, 0 tombstones; 4 rows cannot be published (dead letters). Left: three rows stay")
 	})
-	ended().expect(t, exitDifferent, "storestream: different from the service still: orders")
+	ended().expect(t, exitDifferent, "storestream: orders: different from the service still")
 	if strings.Count(out.stdout.String(), "orders: swept") != 1 {
 		t.Errorf("orders:\n%s", out.stdout)
 	}
@@ -325,11 +328,11 @@ func TestARequestIsDoneWhenItOrALaterOneWasCarriedOut(t *testing.T) {
 		{"deleted with its topic", with(at(9, "nine"), 9, "nine"), nil, false, true},
 		{"deleted when an instance had taken it", with(at(7, "seven"), 9, "nine"), nil, false, false},
 	} {
-		f := &following{Request: watermark.Request{ID: 7, UID: "seven"}}
-		f.look(test.held)
-		f.accepted(test.mark)
-		done := f.swept(test.mark)
-		if gone := !done && f.gone(); done != test.done || gone != test.gone {
+		r := &following{Request: watermark.Request{ID: 7, UID: "seven", Kind: watermark.Sweeps}}
+		r.look(test.held)
+		f := follower{env: &environment{stdout: io.Discard}}
+		done, err := f.result(r, test.mark)
+		if gone := err != nil; done != (test.done || test.gone) || gone != test.gone {
 			t.Errorf("%s: done %v, gone %v; want %v, %v", test.name, done, gone, test.done, test.gone)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
@@ -24,7 +25,7 @@ func tailCommand(env *environment) *cobra.Command {
 		Short:     "Print upserts and tombstones as they are published",
 		Long: `Reads the topic of a resource as a read_committed consumer and prints one record a line, decoded
 through the registry: what is published from now on, until it is interrupted; with -n the last records, by
-their time; with --from-beginning all that the topic holds and what follows, or with -n the first records.
+their time; with --from-beginning all that the topic holds and what follows.
 It shows values as they are in the topic, personal data too; --mask shows "***" for those.`,
 		Example: "  storestream tail orders -n 5\n" +
 			"  storestream tail users -n 10 -o json | jq .value.city",
@@ -32,45 +33,33 @@ It shows values as they are in the topic, personal data too; --mask shows "***" 
 	}
 	cmd.Flags().BoolVar(&beginning, "from-beginning", false, "everything that the topic holds first")
 	cmd.Flags().BoolVar(&mask, "mask", false, "do not show what is in personal fields")
-	cmd.Flags().IntVarP(&n, "lines", "n", 0, "as `many` records: the last ones, or the first --from-beginning")
+	cmd.Flags().IntVarP(&n, "lines", "n", 0, "as `many` records, the last ones")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "after the last ones go on with what is published then")
+	cmd.MarkFlagsMutuallyExclusive("from-beginning", "lines")
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case n < 0 || n == 0 && cmd.Flags().Changed("lines"):
 			return usagef(cmd, "-n %d: expected 1 or more", n)
-		case n > mostLast && !beginning:
-			return usagef(cmd, "-n %d: expected %d at most, or --from-beginning", n, mostLast)
-		case n > 0 && follow && beginning:
-			return usagef(cmd, "-f with -n and --from-beginning: the first records are followed by others at once")
+		case n > mostLast:
+			return usagef(cmd, "-n %d: expected %d at most, or --from-beginning without -n", n, mostLast)
 		}
-		cfg, set, err := env.load()
-		if err != nil {
-			return err
-		}
-		r := set.Get(args[0])
-		last, left := n, -1 // records to print, -1: no end
+		resource, last := args[0], n
 		if beginning {
 			last = -1
-			if n > 0 {
-				left = n
-			}
 		}
-		return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
-			for record, err := range producer.Tail(cmd.Context(), cluster, r, last, follow || n == 0 || beginning) {
+		return env.inKafka(cmd, func(_ *config.Config, set *schemas.Set, cluster *producer.Cluster) error {
+			for record, err := range producer.Tail(cmd.Context(), cluster, set.Get(resource), last, follow || n == 0) {
 				if err == nil {
-					err = printRecord(env, r.Name, record, *asJSON, mask)
+					err = printRecord(env, resource, record, *asJSON, mask)
 				}
 				switch {
 				case cmd.Context().Err() != nil: // interrupting it is how one ends it
 					return nil
 				case errors.Is(err, kerr.UnknownTopicOrPartition):
-					return fmt.Errorf("topic %s does not exist: `storestream run` creates it", cluster.Topic(r.Name))
+					return fmt.Errorf("topic %s does not exist: `storestream run` creates it", cluster.Topic(resource))
 				case err != nil:
 					return err
-				}
-				if left--; left == 0 {
-					return nil
 				}
 			}
 			return nil
@@ -89,11 +78,21 @@ func printRecord(env *environment, resource string, record watermark.Published, 
 			resource, record.Partition, record.Offset, record.Err)
 		return nil //nolint:nilerr // it is said, and the tail goes on
 	}
-	line := recordText(env.paint, resource, record, mask)
 	if asJSON {
-		line = recordJSON(resource, record, mask)
+		value := json.RawMessage("null")
+		if !record.Tombstone {
+			value = record.Value.AppendJSON(nil, mask)
+		}
+		return json.NewEncoder(env.rows).Encode(struct {
+			Resource  string          `json:"resource"`
+			ID        int64           `json:"id"`
+			Partition int32           `json:"partition"`
+			Offset    int64           `json:"offset"`
+			Time      time.Time       `json:"time"`
+			Value     json.RawMessage `json:"value"`
+		}{resource, record.ID, record.Partition, record.Offset, record.Time.Time(), value})
 	}
-	_, err := env.rows.Write(append(line, '\n'))
+	_, err := env.rows.Write(append(recordText(env.paint, resource, record, mask), '\n'))
 	return err
 }
 
@@ -105,24 +104,4 @@ func recordText(paint terminal.Paint, resource string, record watermark.Publishe
 		return append(line, paint.As(terminal.Red, "gone")...)
 	}
 	return record.Value.AppendJSON(line, mask)
-}
-
-// recordJSON is the line of -o json; value is null for a tombstone.
-func recordJSON(resource string, record watermark.Published, mask bool) []byte {
-	value := json.RawMessage("null")
-	if !record.Tombstone {
-		value = record.Value.AppendJSON(nil, mask)
-	}
-	line, err := json.Marshal(struct {
-		Resource  string          `json:"resource"`
-		ID        int64           `json:"id"`
-		Partition int32           `json:"partition"`
-		Offset    int64           `json:"offset"`
-		Time      time.Time       `json:"time"`
-		Value     json.RawMessage `json:"value"`
-	}{resource, record.ID, record.Partition, record.Offset, record.Time.Time(), value})
-	if err != nil { // AppendJSON writes valid JSON
-		return fmt.Appendf(nil, `{"resource":%q,"id":%d,"error":%q}`, resource, record.ID, err)
-	}
-	return line
 }

@@ -17,14 +17,14 @@ func (s *scene) publishTwoOrders() {
 
 func TestTailPrintsUpsertsAndTombstonesDecoded(t *testing.T) {
 	s := newScene(t)
-	s.do("tail", "orders", "--from-beginning", "-n", "1").expect(t, exitFailed,
+	s.do("tail", "orders", "-n", "1").expect(t, exitFailed,
 		"topic store.orders does not exist: `storestream run` creates it")
 	s.publishTwoOrders()
-	s.do("tail", "orders", "--from-beginning", "-n", "3").
+	s.do("tail", "orders", "-n", "3").
 		expect(t, exitDone, "orders/2", "orders/3  gone",
 			`2026-11-20T09:30:00.000Z  orders/1  {"id":1,"user_id":7,"status":"Shipped","total_amount":49.5,`)
 
-	c := s.do("tail", "orders", "--from-beginning", "-n", "3", "-o", "json").expect(t, exitDone)
+	c := s.do("tail", "orders", "-n", "3", "-o", "json").expect(t, exitDone)
 	found := map[int64]bool{}
 	for line := range strings.Lines(c.stdout.String()) {
 		var r struct {
@@ -70,13 +70,13 @@ func TestTailMasksPersonalFieldsWhereThatIsAsked(t *testing.T) {
 	}
 	s.Publish("users", []schemas.Record{row}, nil, nil)
 	for _, form := range []string{"", "json"} {
-		c := s.do("tail", "users", "--from-beginning", "-n", "1", "--mask", "-o", form).
+		c := s.do("tail", "users", "-n", "1", "--mask", "-o", form).
 			expect(t, exitDone, `"email":"***","age":"***"`, `"country":"Brasil"`)
 		if text := c.stdout.String(); strings.Contains(text, "ana@") || strings.Contains(text, "34") {
 			t.Errorf("-o %q: %s", form, text)
 		}
 	}
-	s.do("tail", "users", "--from-beginning", "-n", "1").expect(t, exitDone, `"email":"ana@example.org"`)
+	s.do("tail", "users", "-n", "1").expect(t, exitDone, `"email":"ana@example.org"`)
 }
 
 // Partitions are read side by side, and each brings many records at once.
@@ -89,7 +89,7 @@ func TestTailOfABusyTopicPrintsAsManyLinesAsWereAskedFor(t *testing.T) {
 	s.Publish("orders", rows, nil, nil)
 	for _, form := range []string{"", "json"} {
 		for range 5 {
-			c := s.do("tail", "orders", "--from-beginning", "-n", "5", "--output="+form).expect(t, exitDone)
+			c := s.do("tail", "orders", "-n", "5", "--output="+form).expect(t, exitDone)
 			if got := strings.Count(c.stdout.String(), "\n"); got != 5 {
 				t.Errorf("-n 5 -o %q prints %d lines:\n%s", form, got, c.stdout)
 			}
@@ -127,7 +127,7 @@ func TestTailEndsWhereTheRegistryDoesNotAnswer(t *testing.T) {
 	if err := s.Registry.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	c := s.do("tail", "orders", "--from-beginning", "-n", "3").expect(t, exitFailed,
+	c := s.do("tail", "orders", "-n", "3").expect(t, exitFailed,
 		"reading topic store.orders", "does not answer: expected a running registry")
 	if n := strings.Count(c.stderr.String(), "\n"); n != 1 {
 		t.Errorf("%d lines on stderr:\n%s", n, c.stderr)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/overview"
+	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
@@ -27,9 +28,8 @@ func watermarkList(env *environment) *cobra.Command {
 earlier updated_at is published, and none can appear there any more), as of (the topic holds what was
 visible then), lag (now minus as of), rows published in all, what the last sweep found, the instance that
 polls it, and the request that it works on or that waits for it. Below the table stands whether
-everything is up to date, and if not, why not and what to do, what delays settling, and
-which rows cannot be published. A restart begins the second look at a row anew, so
-the time that is named for it moves then.
+everything is up to date, and of each resource why it is as it is and what to do, and which rows cannot be
+published.
 
 Not up to date is a resource that fails, is blocked, stalled or without an owner, and one that lags by more
 than three intervals and ten seconds. What check finds in Kafka and the registry is named too, because an
@@ -41,11 +41,7 @@ not.`,
 	}
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, set, err := env.load()
-		if err != nil {
-			return err
-		}
-		return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
+		return env.inKafka(cmd, func(cfg *config.Config, set *schemas.Set, cluster *producer.Cluster) error {
 			resources, err := overview.Read(cmd.Context(), cfg, cluster)
 			if err != nil {
 				return err
@@ -62,14 +58,6 @@ not.`,
 	return cmd
 }
 
-// arrow adds what to do to a text.
-func arrow(text, remedy string) string {
-	if remedy == "" {
-		return text
-	}
-	return text + " -> " + remedy
-}
-
 // notUpToDate is an error that names the resources that are not up to date.
 func notUpToDate(resources []health.Resource) error {
 	var late []string
@@ -81,13 +69,14 @@ func notUpToDate(resources []health.Resource) error {
 	if len(late) == 0 {
 		return nil
 	}
-	return lateError{errors.New("not up to date: " + strings.Join(late, ", "))}
+	return exitError{exitLate, errors.New("not up to date: " + strings.Join(late, ", "))}
 }
 
-// printOverview prints the table, and what follows from it.
+// printOverview prints the table, whether all is up to date, and what to know of each resource.
 func printOverview(env *environment, deadLetters string, resources []health.Resource) error {
 	t := env.table("RESOURCE", "SETTLED", "", "AS OF", "LAG", "PUBLISHED", "SWEPT", "OWNER", "REQUEST").
 		Numbers(2, 4, 5)
+	var largest health.Resource // lag of those that are enabled
 	for _, r := range resources {
 		lag, owner := "-", ownerText(r)
 		if r.LagSeconds != nil {
@@ -101,60 +90,62 @@ func printOverview(env *environment, deadLetters string, resources []health.Reso
 		}
 		t.Row(r.Name, pointerText(r.Settled), ago(r.Settled, r.Now), pointerText(r.AsOf), lag,
 			terminal.Count(r.Rows), sweptText(r), owner, requestText(r))
+		if r.Enabled && r.LagSeconds != nil && (largest.LagSeconds == nil || r.Lag() > largest.Lag()) {
+			largest = r
+		}
 	}
 	if err := t.Print(env.stdout); err != nil {
 		return err
 	}
-	env.print("\n%s\n", upToDateText(env.paint, resources))
+	switch {
+	case notUpToDate(resources) != nil:
+		env.print("\n%s\n", env.paint.As(terminal.Red, "NOT up to date."))
+	case largest.LagSeconds == nil:
+		env.print("\nNo resource is enabled here.\n")
+	default:
+		env.print("\n%s the largest lag is %s (%s).\n", env.paint.As(terminal.Green, "Everything is up to date:"),
+			terminal.Duration(largest.Lag()), largest.Name)
+	}
 	for _, r := range resources {
-		var notes []string
-		if r.State == health.SettlingDelayed {
-			notes = append(notes, arrow(r.Text(), r.Remedy))
+		style := terminal.Yellow
+		if !r.UpToDate {
+			style = terminal.Red
 		}
-		if r.Swept != nil && r.Swept.Left != "" {
-			notes = append(notes, "the last sweep left some of it: "+r.Swept.Left)
-		}
-		notes = append(notes, policiesText(r))
-		for _, d := range r.DeadLetters {
-			notes = append(notes, deadLettersText(r.Name, d, deadLetters))
-		}
-		for _, note := range notes {
-			if note != "" {
-				env.print("%s\n", env.paint.As(terminal.Yellow, r.Name+": "+note))
-			}
+		for _, note := range notes(r, deadLetters) {
+			env.print("%s\n", env.paint.As(style, r.Name+": "+note))
 		}
 	}
 	return nil
 }
 
-// upToDateText says whether every enabled resource is up to date, and if not, why not.
-func upToDateText(paint terminal.Paint, resources []health.Resource) string {
-	var reasons []string
-	late := map[string][]string{} // resources by reason
-	var largest health.Resource
-	for _, r := range resources {
-		switch why := arrow(r.Text(), r.Remedy); {
-		case !r.UpToDate:
-			if late[why] == nil {
-				reasons = append(reasons, why)
-			}
-			late[why] = append(late[why], r.Name)
-		case r.Enabled && (largest.LagSeconds == nil || r.Lag() > largest.Lag()):
-			largest = r
+// notes says why a resource is as it is, what is wrong with its topic, and what to do.
+func notes(r health.Resource, deadLetters string) (notes []string) {
+	if text := r.Text(); text != "" {
+		if r.Remedy != "" {
+			text += " -> " + r.Remedy
 		}
+		notes = append(notes, text)
 	}
-	switch {
-	case len(reasons) > 0:
-		text := paint.As(terminal.Red, "NOT up to date.")
-		for _, why := range reasons {
-			text += "\n  " + strings.Join(late[why], ", ") + ": " + why
+	if r.Swept != nil && r.Swept.Left != "" {
+		notes = append(notes, "the last sweep left some of it: "+r.Swept.Left)
+	}
+	if r.Policies.Mixed() {
+		remedy := "storestream sweep " + r.Name
+		if r.Swept != nil && r.Swept.Early > 0 { // a sweep leaves these as they are
+			remedy = fmt.Sprintf("no sweep compares %s from before resources.%s.start: take start out, restart all "+
+				"instances, then %s", terminal.Plural(r.Swept.Early, "row"), r.Name, remedy)
 		}
-		return text + "\n`storestream check` tries what it needs; its log and status page say more."
-	case largest.LagSeconds == nil:
-		return "No resource is enabled here."
+		notes = append(notes, "holds rows as other policies for fields let them through: "+remedy)
 	}
-	return fmt.Sprintf("%s the largest lag is %s (%s).", paint.As(terminal.Green, "Everything is up to date:"),
-		terminal.Duration(largest.Lag()), largest.Name)
+	for _, d := range r.DeadLetters {
+		what := "the row"
+		if d.Field != "" {
+			what = "its " + d.Field
+		}
+		notes = append(notes, fmt.Sprintf("%s cannot be published, %s: %s (%s/%s in %s)",
+			terminal.Plural(d.Rows, "row"), what, d.Error, r.Name, strings.Join(d.IDs, ", "), deadLetters))
+	}
+	return notes
 }
 
 // sweptText returns when the last sweep was and how many differences it found.
@@ -168,11 +159,7 @@ func sweptText(r health.Resource) string {
 	}
 	text += ": " + terminal.Plural(r.Swept.SourceRows, "row")
 	if n := r.Swept.Missing + r.Swept.Stale + r.Swept.Extra; n > 0 {
-		text += fmt.Sprintf(", %s differed", terminal.Count(n))
-		if r.Swept.Left != "" {
-			return text + ", not all repaired"
-		}
-		return text + ", repaired"
+		return text + fmt.Sprintf(", %s differed", terminal.Count(n))
 	}
 	return text + ", equal"
 }
@@ -194,7 +181,7 @@ func ownerText(r health.Resource) string {
 func requestText(r health.Resource) string {
 	var parts []string
 	if r.Replay != nil {
-		parts = append(parts, "replaying from "+instantText(r.Replay.From))
+		parts = append(parts, "replaying from "+rowTime(r.Replay.From.Time()))
 	}
 	if r.Sweep != nil {
 		parts = append(parts, "sweeping")
@@ -205,7 +192,7 @@ func requestText(r health.Resource) string {
 	for _, p := range r.Pending {
 		what := "waits: " + string(p.Kind)
 		if p.To != nil {
-			what += " to " + instantText(*p.To)
+			what += " to " + pointerText(p.To)
 		}
 		parts = append(parts, what+" by "+p.By)
 	}
@@ -215,35 +202,12 @@ func requestText(r health.Resource) string {
 	return strings.Join(parts, "; ")
 }
 
-// policiesText says that rows of other policies may remain, and what ends that, else "". A sweep alone does
-// not while it leaves rows from before start out.
-func policiesText(r health.Resource) string {
-	if !r.Policies.Mixed() {
-		return ""
-	}
-	remedy := "storestream sweep " + r.Name
-	if r.Swept != nil && r.Swept.Early > 0 {
-		remedy = fmt.Sprintf("no sweep compares %s from before resources.%s.start: take start out, restart all "+
-			"instances, then %s", terminal.Plural(r.Swept.Early, "row"), r.Name, remedy)
-	}
-	return "holds rows as other policies for fields let them through: " + remedy
-}
-
-// deadLettersText names rows that cannot be published, and the topic that has them.
-func deadLettersText(resource string, d health.DeadLetters, topic string) string {
-	what := "the row"
-	if d.Field != "" {
-		what = "its " + d.Field
-	}
-	return fmt.Sprintf("%s cannot be published, %s: %s (%s/%s in %s)",
-		terminal.Plural(d.Rows, "row"), what, d.Error, resource, strings.Join(d.IDs, ", "), topic)
-}
-
+// pointerText returns an instant to the second, or "-" if it is not known.
 func pointerText(i *schemas.Instant) string {
 	if i == nil {
 		return "-"
 	}
-	return instantText(*i)
+	return rowTime(i.Time())
 }
 
 // ago returns how long before now an instant was, in words, or "-" if unknown.
@@ -255,12 +219,4 @@ func ago(i *schemas.Instant, now schemas.Instant) string {
 		return "in " + terminal.Duration(i.Sub(now))
 	}
 	return terminal.Duration(now.Sub(*i)) + " ago"
-}
-
-// instantText returns i to the second, or "-" if unknown.
-func instantText(i schemas.Instant) string {
-	if i == schemas.MinInstant {
-		return "-"
-	}
-	return i.Time().Format("2006-01-02T15:04:05Z")
 }

@@ -1,5 +1,5 @@
-// Package terminal prints for people: colored text, aligned tables, a progress line, and numbers, times and
-// sizes as people write them. A pipe or a file gets the same text without colors and progress.
+// Package terminal prints for people: colored text, aligned tables, and numbers, times and sizes as people
+// write them. A pipe or a file gets the same text without colors.
 //
 // Its callers choose the colors.
 package terminal
@@ -14,11 +14,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Is reports whether a stream is a terminal, or a Writer to one.
+// Is reports whether a stream is a terminal.
 func Is(stream any) bool {
-	if w, ok := stream.(*Writer); ok {
-		stream = w.W
-	}
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -21,7 +21,8 @@ import (
 type verdict struct {
 	Verdict   string
 	Resources []struct {
-		Resource, Source, Topic, Verdict, Error, Note string
+		Resource, Source, Topic, Verdict, Error string
+		Notes                                   []string
 
 		SourceRows  int `json:"source_rows"`
 		TopicRows   int `json:"topic_rows"`
@@ -360,7 +361,7 @@ func TestVerifySaysWhyItCouldNotTell(t *testing.T) {
 	}
 	s.forge(storefake.Orders, s.ids(storefake.Orders)[0], nil)
 	if v := s.verify(3, "users", "orders"); v.Verdict != "different" || v.Resources[0].Verdict != "unknown" ||
-		v.Resources[1].Missing != 1 || v.Resources[1].Note == "" {
+		v.Resources[1].Missing != 1 || len(v.Resources[1].Notes) == 0 {
 		t.Errorf("while the service fails and another resource differs: %+v", v)
 	}
 }

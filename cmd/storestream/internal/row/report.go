@@ -37,11 +37,6 @@ type Report struct {
 	// Differs are the fields that differ, in the order of the schema, where both have a row.
 	Differs    []string    `json:"differs"`
 	DeadLetter *DeadLetter `json:"dead_letter"` // nil: it has none
-	// Settled and AsOf are the watermark's, or nil. Trouble is why the resource is blocked or fails, or settled
-	// stands still.
-	Settled *schemas.Instant   `json:"settled"`
-	AsOf    *schemas.Instant   `json:"as_of"`
-	Trouble *watermark.Trouble `json:"trouble"`
 	// Notes say why they differ, what may be under way, and what to do; a sentence or two each.
 	Notes []string `json:"notes"`
 
@@ -49,28 +44,23 @@ type Report struct {
 	Fields []Field `json:"-"`
 }
 
-// InTopic is the topic's state of a row.
-type InTopic struct {
-	State State `json:"state"`
-	// Partition, offset and time of the newest record. They are nil if there is none.
-	Partition *int32     `json:"partition"`
-	Offset    *int64     `json:"offset"`
-	Time      *time.Time `json:"time"`
-	// Value is the row, or nil.
-	Value json.RawMessage `json:"value"`
-	Error string          `json:"error,omitempty"` // why it is unreadable
-	// Records is how many records of the row the log holds: this one, strays, and older ones that compaction
-	// has not taken out yet.
-	Records int `json:"records"`
-	// Strays are records of the row in partitions where its key does not belong.
-	Strays []Stray `json:"strays"`
-}
-
-// Stray is a record that another program wrote into a partition where its key does not belong.
-type Stray struct {
+// Place is the place of a record in its topic.
+type Place struct {
 	Partition int32     `json:"partition"`
 	Offset    int64     `json:"offset"`
 	Time      time.Time `json:"time"`
+}
+
+func placeOf(p watermark.Published) Place { return Place{p.Partition, p.Offset, p.Time.Time()} }
+
+// InTopic is the topic's state of a row.
+type InTopic struct {
+	State  State           `json:"state"`
+	*Place                 // of the newest record; nil: there is none
+	Value  json.RawMessage `json:"value"`           // the row, or nil
+	Error  string          `json:"error,omitempty"` // why it is unreadable
+	// Strays are records of the row in partitions where its key does not belong. Another program wrote them.
+	Strays []Place `json:"strays"`
 }
 
 // InService is the service's state of a row.
@@ -86,11 +76,9 @@ type InService struct {
 
 // DeadLetter is the dead letter of a row.
 type DeadLetter struct {
-	Partition int32     `json:"partition"`
-	Offset    int64     `json:"offset"`
-	Time      time.Time `json:"time"`
-	Field     string    `json:"field,omitempty"`
-	Error     string    `json:"error"`
+	Place
+	Field string `json:"field,omitempty"`
+	Error string `json:"error"`
 	// Row is the letter's row. It is nil if personal fields are masked here, or if it is no JSON.
 	Row json.RawMessage `json:"row"`
 }
@@ -107,44 +95,26 @@ func (r *Report) setFields(fields []schemas.Field, topic, service *schemas.Value
 	if topic == nil && service == nil {
 		return
 	}
-	inTopic, inService := texts(topic), texts(service)
+	r.Fields = make([]Field, len(fields))
+	inTopic, inService := texts(topic, len(fields)), texts(service, len(fields))
 	for i := range fields {
-		f := Field{Name: fields[i].Name}
+		f := &r.Fields[i]
+		f.Name = fields[i].Name
 		if topic != nil {
 			f.Topic = fields[i].Shown(inTopic[i], mask)
 		}
 		if service != nil {
 			f.Service = fields[i].Shown(inService[i], mask)
 		}
-		if topic != nil && service != nil && !bytes.Equal(inTopic[i], inService[i]) {
-			f.Differs = true
+		if f.Differs = topic != nil && service != nil && !bytes.Equal(inTopic[i], inService[i]); f.Differs {
 			r.Differs = append(r.Differs, f.Name)
 		}
-		r.Fields = append(r.Fields, f)
-	}
-}
-
-// hide masks secrets in the text of others. The row itself stays as it is, even if a value reads like a
-// secret.
-func (r *Report) hide(hide func(string) string) {
-	texts := []*string{&r.Error, &r.InTopic.Error, &r.InService.Error}
-	if r.DeadLetter != nil {
-		texts = append(texts, &r.DeadLetter.Error)
-	}
-	if r.Trouble != nil {
-		trouble := *r.Trouble
-		r.Trouble, texts = &trouble, append(texts, &trouble.Why)
-	}
-	for i := range r.Notes {
-		texts = append(texts, &r.Notes[i])
-	}
-	for _, text := range texts {
-		*text = hide(*text)
 	}
 }
 
 // texts is v field by field, in JSON.
-func texts(v *schemas.Value) (all [][]byte) {
+func texts(v *schemas.Value, fields int) [][]byte {
+	all := make([][]byte, 0, fields)
 	if v != nil {
 		for _, text := range v.Fields() {
 			all = append(all, bytes.Clone(text))

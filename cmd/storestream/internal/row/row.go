@@ -7,7 +7,6 @@
 package row
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,20 +15,16 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"go.uber.org/zap"
 
-	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/cmd/storestream/internal/overview"
 	"github.com/storestream/storestream/cmd/storestream/internal/verify"
 	"github.com/storestream/storestream/config"
-	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/reconcile"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
-	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -43,57 +38,45 @@ type Config struct {
 	ID       int64
 	// Mask leaves out the values of personal fields.
 	Mask bool
-	// Reading receives the progress: done of about `of`, or 0 if that is unknown.
-	Reading func(what string, done, of int)
+	// Say receives a line about the progress, if that takes more than ten seconds.
+	Say func(text string)
 }
 
-// mostLooks is how often the service is asked if the topic changes meanwhile.
-const mostLooks = 3
+const (
+	// mostLooks is how often the service is asked if the topic changes meanwhile.
+	mostLooks = 3
+	// silence is how long row reads without saying so.
+	silence = 10 * time.Second
+)
 
 // Look looks at the row. Its error is that of the topic, of the registry, or of a configuration by which no
 // source can be opened. A service that cannot be asked is in the report.
 func Look(ctx context.Context, c Config) (*Report, error) {
-	sources, err := connect.OpenSources(c.Settings, zap.NewNop())
+	service, end, err := verify.OpenService(ctx, c.Settings, c.Cluster)
 	if err != nil {
 		return nil, err
 	}
-	defer sources.Close()
+	defer end()
 	r := c.Schemas.Get(c.Resource)
-	values, err := schemas.NewValueReader(r, "")
-	if err != nil {
+	l := &look{Config: c, resource: r, settings: c.Settings.Resources[r.Name],
+		strays: map[int32]watermark.Published{}, hide: c.Settings.Hidden().Hide, said: time.Now()}
+	compare := service(r, func(n int) { l.read += n; l.progress("reading the service", l.read) })
+	l.start = compare.Start
+	if err := l.compare(ctx, compare); err != nil {
 		return nil, err
 	}
-	settings := c.Settings.Resources[r.Name]
-	l := &look{cfg: c, resource: r, settings: settings, start: connect.Start(settings), values: values,
-		strays: map[int32]watermark.Published{}}
-	if err := l.readLetter(ctx); err != nil {
-		return nil, err
-	}
-	marks, _, _ := producer.ReadWatermarks(ctx, c.Cluster) // without them the row is still compared
-	for _, mark := range marks {
-		sources.Dialect().Load(mark.Dialect)
-	}
-	source := sources.New(r, metrics.New(prometheus.NewRegistry()).Resource(r.Name), zap.NewNop(),
-		connect.Audience{})
-	if err := l.compare(ctx, source, marks[r.Name].Identity); err != nil {
-		return nil, err
-	}
-	report := l.report()
-	if ctx.Err() == nil {
-		l.explain(ctx, report)
-	}
-	report.hide(c.Settings.Hidden().Hide)
-	return report, nil
+	return l.report(ctx)
 }
 
 // look is one Look.
 type look struct {
-	cfg      Config
+	Config
 	resource *schemas.Resource
 	settings config.Resource
 	start    schemas.Instant
-	values   *schemas.ValueReader
-	letter   *watermark.DeadLetter // nil: it has none
+	hide     func(string) string // masks secrets that the text of others repeats
+	said     time.Time           // when the progress was said last
+	read     int                 // rows of the service in the look in hand
 
 	// newest is the newest record of the row in its key's partition, or nil. strays are the newest ones in other
 	// partitions, by partition: another program wrote them. Tombstones are not among them.
@@ -102,36 +85,29 @@ type look struct {
 	records int // of the row, with strays and older versions that compaction has not taken out
 	unread  int // batches that were not read: each may contain a record of the row
 
-	asked   time.Time            // when the service was asked last
-	failed  error                // why it could not be asked
-	found   reconcile.Difference // what both sides have. Its Kind is "" if that is equal
-	service schemas.Value        // of found.Row
+	asked  time.Time            // when the service was asked last
+	failed error                // why it could not be asked
+	found  reconcile.Difference // what both sides have. Its Kind is "" if that is equal
 	// nameless is the number of rows without a usable id that the service shows. The row in question may be
 	// among them.
 	nameless int
 }
 
 // compare compares the row. Its error is not the service's.
-func (l *look) compare(ctx context.Context, source poller.Source, identity *watermark.Identity) error {
-	read := 0
+func (l *look) compare(ctx context.Context, c reconcile.Config) error {
 	var failed error // of the topic
-	compare := reconcile.New(reconcile.Config{
-		IDs: []int64{l.cfg.ID}, ByID: l.settings.Source == config.Postgres, Start: l.start,
-		CreatedAt: poller.CreatedAtIn(l.resource), Now: time.Now, Overlap: l.settings.Overlap,
-		Topic: func(ctx context.Context, from []int64, wanted func(int64) bool,
-			fold func(watermark.Published) error) (ends []int64, err error) {
-			ends, failed = l.readTopic(ctx, from, wanted, fold)
-			return ends, failed
-		},
-		Source: poller.CompareSource(source, poller.Request{From: l.start, Identity: identity},
-			func() schemas.Instant { return schemas.InstantOf(time.Now()) },
-			func(n int) { read += n; l.cfg.Reading("reading the service", read, 0) }),
-	})
+	c.IDs = []int64{l.ID}
+	c.Topic = func(ctx context.Context, from []int64, wanted func(int64) bool,
+		fold func(watermark.Published) error) (ends []int64, err error) {
+		ends, failed = l.readTopic(ctx, from, wanted, fold)
+		return ends, failed
+	}
+	compare := reconcile.New(c)
 	if err := compare.First(ctx, func(int, int) {}); err != nil {
 		return err
 	}
 	for range mostLooks {
-		read, l.asked = 0, time.Now()
+		l.read, l.asked = 0, time.Now()
 		l.failed = compare.Look(ctx)
 		if failed != nil {
 			return failed
@@ -144,38 +120,21 @@ func (l *look) compare(ctx context.Context, source poller.Source, identity *wate
 		if err := compare.CatchUp(ctx); err != nil {
 			return err
 		}
-		if l.found = compare.Differences()[0]; l.verdict() == verify.Identical || l.records == before {
+		if l.found = compare.Differences()[0]; l.records == before {
 			break
 		}
 	}
-	if l.failed != nil {
-		return nil //nolint:nilerr // the report tells what the service's failure leaves open
-	}
-	if l.found.Row != nil {
-		var err error
-		if l.service, err = l.values.Read(l.found.Row.Value); err != nil {
-			return err
-		}
-	}
-	return l.readLetter(ctx)
+	return nil
 }
 
 // readTopic reads the topic on. It reads every partition, because another program may have written the row's
-// key to a wrong one. Before the first record, the dead letter may tell when the row was created.
+// key to a wrong one.
 func (l *look) readTopic(ctx context.Context, from []int64, wanted func(int64) bool,
 	fold func(watermark.Published) error) ([]int64, error) {
-	if from == nil {
-		for _, p := range []watermark.Published{{ID: l.cfg.ID, CreatedAt: l.createdAt()},
-			{ID: l.cfg.ID, Tombstone: true}} {
-			if err := fold(p); err != nil {
-				return nil, err
-			}
-		}
-	}
 	read := 0
-	ends, err := producer.ReadTopic(ctx, l.cfg.Cluster, l.resource, from, func(id int64) bool {
+	ends, err := producer.ReadTopic(ctx, l.Cluster, l.resource, from, func(id int64) bool {
 		read++
-		l.cfg.Reading("reading the topic", read, 0)
+		l.progress("reading the topic", read)
 		return wanted(id)
 	}, func(p watermark.Published) error {
 		if l.note(p) {
@@ -185,7 +144,7 @@ func (l *look) readTopic(ctx context.Context, from []int64, wanted func(int64) b
 	})
 	if errors.Is(err, kerr.UnknownTopicOrPartition) {
 		return nil, fmt.Errorf("topic %s does not exist: `storestream run` creates and fills it",
-			l.cfg.Cluster.Topic(l.resource.Name))
+			l.Cluster.Topic(l.resource.Name))
 	}
 	return ends, err
 }
@@ -213,23 +172,11 @@ func (l *look) note(p watermark.Published) bool {
 	return true
 }
 
-func (l *look) readLetter(ctx context.Context) (err error) {
-	l.letter, err = producer.ReadDeadLetter(ctx, l.cfg.Cluster, l.resource.Name, l.cfg.ID)
-	if errors.Is(err, kerr.UnknownTopicOrPartition) {
-		err = nil
+func (l *look) progress(what string, rows int) {
+	if time.Since(l.said) > silence {
+		l.said = time.Now()
+		l.Say(what + ": " + terminal.Plural(rows, "row"))
 	}
-	return err
-}
-
-// createdAt returns when the row was created, as its dead letter tells, or MinInstant.
-func (l *look) createdAt() schemas.Instant {
-	var row map[string]json.RawMessage
-	var at time.Time
-	if l.letter != nil && json.Unmarshal(l.letter.Row, &row) == nil &&
-		json.Unmarshal(row["created_at"], &at) == nil {
-		return schemas.InstantOf(at)
-	}
-	return schemas.MinInstant
 }
 
 // verdict judges what both sides have.
@@ -245,103 +192,106 @@ func (l *look) verdict() verify.Verdict {
 	return verify.Different
 }
 
-// report returns the facts, without the reasons.
-func (l *look) report() *Report {
-	r := &Report{Resource: l.resource.Name, ID: l.cfg.ID, Source: l.settings.Source,
-		Topic: l.cfg.Cluster.Topic(l.resource.Name), Verdict: l.verdict(), InTopic: l.inTopic(),
-		InService: l.inService(), Differs: []string{}, Notes: []string{}}
+// report returns the facts and the notes.
+func (l *look) report(ctx context.Context) (*Report, error) {
+	r := &Report{Resource: l.resource.Name, ID: l.ID, Source: l.settings.Source,
+		Topic: l.Cluster.Topic(l.resource.Name), Verdict: l.verdict(), Differs: []string{}, Notes: []string{}}
 	var topic, service *schemas.Value
-	if r.InTopic.State == Present {
-		topic = &l.newest.Value
+	var err error
+	r.InTopic, topic = l.inTopic()
+	if r.InService, service, err = l.inService(); err != nil {
+		return nil, err
 	}
-	if r.InService.State == Present {
-		service = &l.service
+	r.setFields(l.resource.Fields, topic, service, l.Mask)
+	if r.Verdict == verify.Unknown {
+		r.Error = l.hide(l.unknown())
 	}
-	r.setFields(l.resource.Fields, topic, service, l.cfg.Mask)
-	if l.letter != nil {
-		r.DeadLetter = &DeadLetter{Partition: l.letter.Partition, Offset: l.letter.Offset,
-			Time: l.letter.Time.UTC(), Field: l.letter.Field, Error: l.letter.Err}
-		if !l.cfg.Mask && json.Valid(l.letter.Row) {
-			r.DeadLetter.Row = l.letter.Row
+	if ctx.Err() != nil { // a person who interrupts the search sees what was found until then
+		return r, nil
+	}
+	letter, err := producer.ReadDeadLetter(ctx, l.Cluster, l.resource.Name, l.ID)
+	if err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return nil, err
+	}
+	if letter != nil {
+		r.DeadLetter = &DeadLetter{Place: Place{letter.Partition, letter.Offset, letter.Time.UTC()},
+			Field: letter.Field, Error: l.hide(letter.Err)}
+		if !l.Mask && json.Valid(letter.Row) {
+			r.DeadLetter.Row = letter.Row
 		}
 	}
-	switch {
-	case errors.Is(l.failed, context.Canceled):
-		r.Error = "interrupted"
-	case l.failed != nil:
-		r.Error = status.FirstLine(l.failed)
-	case r.Verdict != verify.Unknown:
-	case l.found.Kind == reconcile.Unknown:
-		r.Error = "the service showed it in one reading and not in a later one"
-	case l.unread > 0:
-		r.Error = verify.UnreadBatches(l.unread)
-	default:
-		r.Error = fmt.Sprintf("the service shows %s without a usable id, and this may be one",
-			terminal.Plural(l.nameless, "row"))
+	all, err := overview.Glance(ctx, l.Settings, l.Cluster)
+	if err != nil { // the row is compared all the same
+		r.Notes = append(r.Notes, l.hide("How far the resource is could not be read: "+status.FirstLine(err)))
 	}
-	return r
+	var now health.Resource
+	for _, one := range all {
+		if one.Name == l.resource.Name {
+			now = one
+		}
+	}
+	for _, note := range l.notes(r, now, topic, service) {
+		r.Notes = append(r.Notes, l.hide(note))
+	}
+	return r, nil
 }
 
-func (l *look) inTopic() InTopic {
-	t := InTopic{State: Absent, Records: l.records, Strays: []Stray{}}
+// unknown says why it cannot be told whether the row is right.
+func (l *look) unknown() string {
+	switch {
+	case errors.Is(l.failed, context.Canceled):
+		return "interrupted"
+	case l.failed != nil:
+		return status.FirstLine(l.failed)
+	case l.found.Kind == reconcile.Unknown:
+		return "the service showed it in one reading and not in a later one"
+	case l.unread > 0:
+		return verify.UnreadBatches(l.unread)
+	}
+	return fmt.Sprintf("the service shows %s without a usable id, and this may be one",
+		terminal.Plural(l.nameless, "row"))
+}
+
+// inTopic returns the topic's side, and the row if it has it.
+func (l *look) inTopic() (t InTopic, row *schemas.Value) {
+	t = InTopic{State: Absent, Strays: []Place{}}
 	for _, partition := range slices.Sorted(maps.Keys(l.strays)) {
-		t.Strays = append(t.Strays, Stray{partition, l.strays[partition].Offset, l.strays[partition].Time.Time()})
+		t.Strays = append(t.Strays, placeOf(l.strays[partition]))
 	}
 	newest := l.newest
 	if newest == nil {
-		return t
+		return t, nil
 	}
-	at := newest.Time.Time()
-	t.Partition, t.Offset, t.Time = &newest.Partition, &newest.Offset, &at
+	place := placeOf(*newest)
+	t.Place = &place
 	switch {
 	case newest.Tombstone:
 		t.State = Tombstone
 	case newest.Err != nil:
-		t.State, t.Error = Unreadable, status.FirstLine(newest.Err)
+		t.State, t.Error = Unreadable, l.hide(status.FirstLine(newest.Err))
 	default:
-		t.State, t.Value = Present, newest.Value.AppendJSON(nil, l.cfg.Mask)
+		t.State, t.Value = Present, newest.Value.AppendJSON(nil, l.Mask)
+		return t, &newest.Value
 	}
-	return t
+	return t, nil
 }
 
-func (l *look) inService() InService {
-	s := InService{State: Absent, Asked: l.asked.UTC()}
+// inService returns the service's side, and the row if it has one that can be published.
+func (l *look) inService() (s InService, row *schemas.Value, err error) {
+	s = InService{State: Absent, Asked: l.asked.UTC()}
 	switch {
 	case l.failed != nil:
 		s.State = Unknown
 	case l.found.Reject != nil:
-		s.State, s.Field, s.Error = Unpublishable, l.found.Reject.Field, l.found.Reject.Err
+		s.State, s.Field, s.Error = Unpublishable, l.found.Reject.Field, l.hide(l.found.Reject.Err)
 	case l.found.Row != nil:
-		s.State, s.Value = Present, l.service.AppendJSON(nil, l.cfg.Mask)
-	}
-	return s
-}
-
-// explain adds how far the resource is, and why they differ.
-func (l *look) explain(ctx context.Context, r *Report) {
-	all, err := overview.Read(ctx, l.cfg.Settings, l.cfg.Cluster)
-	if err != nil {
-		r.Notes = append(r.Notes, "how far the resource is could not be read: "+status.FirstLine(err))
-		return
-	}
-	f := facts{report: r, nameless: l.nameless, overlap: l.settings.Overlap,
-		deletes: cmp.Or(l.cfg.Settings.Sweep.Deletes, config.Tombstone), start: l.start,
-		policy:       l.resource.PolicyFingerprint(),
-		topicUpdated: schemas.MinInstant, serviceUpdated: schemas.MinInstant}
-	if r.InTopic.State == Present {
-		f.topicUpdated = l.newest.UpdatedAt
-	}
-	switch r.InService.State {
-	case Unpublishable:
-		f.serviceUpdated = l.found.Reject.UpdatedAt
-	case Present:
-		f.serviceUpdated = l.service.UpdatedAt
-	}
-	for _, one := range all {
-		if one.Name == l.resource.Name {
-			f.overview = one
-			r.Settled, r.AsOf, r.Trouble = one.Settled, one.AsOf, one.Trouble
+		values, err := schemas.NewValueReader(l.resource, "")
+		if err != nil {
+			return s, nil, err
 		}
+		value, err := values.Read(l.found.Row.Value)
+		s.State, s.Value = Present, value.AppendJSON(nil, l.Mask)
+		return s, &value, err
 	}
-	r.Notes = append(r.Notes, f.notes()...)
+	return s, nil, nil
 }

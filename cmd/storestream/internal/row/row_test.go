@@ -49,17 +49,29 @@ func TestARowThatIsPublishedWhileTheServiceIsReadIsEqual(t *testing.T) {
 	fake := s.Serve(nil)
 	id := slices.Min(slices.Collect(maps.Keys(fake.Rows(storefake.Users))))
 	s.Publish("users", []schemas.Record{user(t, s, fake, id, "Vorher")}, nil, nil)
-	published := false
-	c := Config{Settings: s.Config("store.max_requests_per_second=1000"), Schemas: s.Schemas,
-		Cluster: s.Cluster("reader"), Resource: "users", ID: id,
-		Reading: func(what string, _, _ int) {
-			if !published && strings.Contains(what, "service") {
-				published = true
-				s.Publish("users", []schemas.Record{user(t, s, fake, id, "")}, nil, nil)
-			}
-		}}
-	r, err := Look(t.Context(), c)
-	if err != nil || r.Verdict != verify.Identical || r.InTopic.Records != 2 || !published {
+	hang := func(share float64) {
+		t.Helper()
+		err := fake.SetFaults(func(f *storefake.Faults) {
+			f.Shares = map[storefake.Fault]float64{storefake.Hang: share}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	hang(1)
+	before, ended := len(fake.Requests()), make(chan struct{})
+	var r *Report
+	var err error
+	go func() {
+		defer close(ended)
+		r, err = Look(t.Context(), Config{Settings: s.Config("store.max_requests_per_second=1000"),
+			Schemas: s.Schemas, Cluster: s.Cluster("reader"), Resource: "users", ID: id, Say: func(string) {}})
+	}()
+	stage.Eventually(t, "it asks the service", func() bool { return len(fake.Requests()) > before })
+	s.Publish("users", []schemas.Record{user(t, s, fake, id, "")}, nil, nil)
+	hang(0)
+	<-ended
+	if err != nil || r.Verdict != verify.Identical || r.InTopic.Offset == 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -67,41 +79,39 @@ func TestARowThatIsPublishedWhileTheServiceIsReadIsEqual(t *testing.T) {
 func TestNotesSayWhyARowDiffers(t *testing.T) {
 	at := func(text string) schemas.Instant { return stage.Instant(t, text) }
 	now, asOf, settled := at("2026-11-20T12:00:00Z"), at("2026-11-20T11:59:30Z"), at("2026-11-20T11:57:30Z")
-	differs := func(topic, service State) *Report {
-		return &Report{Resource: "users", ID: 7, Verdict: verify.Different, InTopic: InTopic{State: topic},
-			InService: InService{State: service}}
+	set, err := schemas.Load("")
+	if err != nil {
+		t.Fatal(err)
 	}
 	polled := health.Resource{AsOf: &asOf, Settled: &settled, Now: now, Owner: "a", LagSeconds: new(float64)}
 	delayed := health.Resource{Name: "users", AsOf: &asOf, Now: now, Owner: "a", Good: &now,
 		Trouble: &watermark.Trouble{Why: "a transaction is open", Since: settled, Publishes: true}}
 	delayed.Judge()
+	updated := func(text string) *schemas.Value { return &schemas.Value{UpdatedAt: at(text)} }
+	old, young := updated("2026-11-20T11:50:00Z"), updated("2026-11-20T11:59:59Z")
 	for name, test := range map[string]struct {
-		facts facts
-		says  string
+		topic, service *schemas.Value
+		now            health.Resource
+		deletes, says  string
 	}{
-		"younger than the last poll": {facts{report: differs(Present, Present), overview: polled,
-			serviceUpdated: at("2026-11-20T11:59:59Z")}, "updated 1.0s ago, and the last complete poll began 30s ago"},
-		"younger than overlap": {facts{report: differs(Present, Present), overview: polled,
-			serviceUpdated: at("2026-11-20T11:57:31Z")}, "may be under way"},
-		"polls should have met it": {facts{report: differs(Absent, Present),
-			overview:       health.Resource{AsOf: &asOf, Now: now},
-			serviceUpdated: at("2026-11-20T11:50:00Z")}, "polls should have met it"},
-		"settled": {facts{report: differs(Present, Present), overview: polled,
-			serviceUpdated: at("2026-11-20T11:50:00Z")}, "no poll meets it again"},
-		"first load": {facts{report: differs(Absent, Present), overview: health.Resource{Now: now},
-			serviceUpdated: settled}, "The first load is not finished"},
-		"an older state": {facts{report: differs(Present, Present), overview: polled,
-			topicUpdated: at("2026-11-20T11:59:00Z"), serviceUpdated: settled}, "shows an older state than the topic"},
-		"deleted": {facts{report: differs(Present, Absent), overview: polled}, "stays until the next sweep"},
-		"deleted, and only reported": {facts{report: differs(Present, Absent), overview: polled,
-			deletes: config.Report}, "sweep.deletes is report"},
-		"to be erased": {facts{report: differs(Present, Absent), overview: health.Resource{AsOf: &asOf, Now: now,
-			Erase: []watermark.Erase{{ID: 7}}}}, "was asked to erase it"},
-		"delayed": {facts{report: differs(Present, Present), overview: delayed, serviceUpdated: now},
-			"Settling is delayed for 2m30s, and rows go on: a transaction is open."},
+		"younger than the last poll": {old, young, polled, "", "updated 1.0s ago, and the last complete poll " +
+			"began 30s ago, so it may be under way"},
+		"settled":                    {updated("2026-11-20T11:40:00Z"), old, polled, "", "no poll meets it again"},
+		"an older state":             {young, old, polled, "", "shows an older state than the topic"},
+		"deleted":                    {old, nil, polled, "", "stays until the next sweep"},
+		"deleted, and only reported": {old, nil, polled, config.Report, "sweep.deletes is report"},
+		"delayed": {old, young, delayed, "", "The resource: settling is delayed for 2m30s, and rows go on: a " +
+			"transaction is open."},
 	} {
-		test.facts.overlap = 2 * time.Minute
-		if got := strings.Join(test.facts.notes(), "\n"); !strings.Contains(got, test.says) {
+		l := look{Config: Config{Settings: &config.Config{Sweep: config.Sweep{Deletes: test.deletes}}, ID: 7},
+			resource: set.Get("users"), settings: config.Resource{Overlap: 2 * time.Minute}}
+		r := &Report{Resource: "users", ID: 7, Verdict: verify.Different, Differs: []string{"city"},
+			InTopic: InTopic{State: Present}, InService: InService{State: Present}}
+		if test.service == nil {
+			r.InService.State = Absent
+		}
+		got := strings.Join(l.notes(r, test.now, test.topic, test.service), "\n")
+		if !strings.Contains(got, test.says) {
 			t.Errorf("%s: %q, expected %q", name, got, test.says)
 		}
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
-	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -31,6 +30,8 @@ const (
 	// group is asked for the owners.
 	lookEvery = 300 * time.Millisecond
 	askEvery  = time.Second
+	// silence is how long verify reads or waits without saying so.
+	silence = 10 * time.Second
 )
 
 // comparison is the comparison of one resource.
@@ -50,7 +51,7 @@ type comparison struct {
 	stopped int64                      // the last id that was compared, if too many rows differed to go on
 
 	partitions int    // of the topic, when it was last read
-	otherLog   string // why it does not hold all that the watermark tells of, "": it may
+	lacks      string // why the topic does not hold all that the watermark tells of, "": it may
 
 	// The state of the running instance.
 	asked     time.Time
@@ -58,26 +59,20 @@ type comparison struct {
 	mark      watermark.Watermark
 }
 
-func newComparison(c Config, r *schemas.Resource, source poller.Source,
-	identity *watermark.Identity) *comparison {
-	settings := c.Settings.Resources[r.Name]
-	start := connect.Start(settings)
-	o := &comparison{cfg: c, resource: r, settings: settings, watch: producer.NewWatch(c.Cluster),
-		began: time.Now(), found: map[reconcile.Kind][]int64{}, mark: watermark.New(r.Name), stopped: math.MaxInt64}
-	o.compare = reconcile.Config{
-		Start: start, CreatedAt: poller.CreatedAtIn(r), Now: time.Now, Overlap: settings.Overlap,
-		Source: poller.CompareSource(source, poller.Request{From: start, Identity: identity},
-			func() schemas.Instant { return schemas.InstantOf(time.Now()) }, func(int) {}),
-		Topic: func(ctx context.Context, from []int64, wanted func(int64) bool,
-			fold func(watermark.Published) error) ([]int64, error) {
-			ends, err := producer.ReadTopic(ctx, c.Cluster, r, from, wanted, fold)
-			if err == nil {
-				o.partitions = len(ends)
-			}
-			return ends, err
-		},
-		Memory: int64(c.Settings.Sweep.Memory), ByID: settings.Source == config.Postgres, From: math.MinInt64,
+// newComparison returns the comparison of r's topic with the source of compare.
+func newComparison(c Config, r *schemas.Resource, compare reconcile.Config) *comparison {
+	o := &comparison{cfg: c, resource: r, settings: c.Settings.Resources[r.Name],
+		watch: producer.NewWatch(c.Cluster), compare: compare, began: time.Now(),
+		found: map[reconcile.Kind][]int64{}, mark: watermark.New(r.Name), stopped: math.MaxInt64}
+	o.compare.Topic = func(ctx context.Context, from []int64, wanted func(int64) bool,
+		fold func(watermark.Published) error) ([]int64, error) {
+		ends, err := producer.ReadTopic(ctx, c.Cluster, r, from, wanted, fold)
+		if err == nil {
+			o.partitions = len(ends)
+		}
+		return ends, err
 	}
+	o.compare.Memory, o.compare.From = int64(c.Settings.Sweep.Memory), math.MinInt64
 	return o
 }
 
@@ -102,8 +97,13 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+		told := time.Now()
 		err := part.First(ctx, func(topicRows, sourceRows int) {
-			o.cfg.Reading(o.resource.Name, number, topicRows, sourceRows)
+			if time.Since(told) > silence {
+				told = time.Now()
+				o.cfg.Say(o.resource.Name, fmt.Sprintf("reading part %d: %s of the topic, %s of the service", number,
+					terminal.Plural(topicRows, "row"), terminal.Count(sourceRows)))
+			}
 		})
 		<-turn
 		if o.looked = time.Now(); err != nil {
@@ -130,6 +130,7 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 // lookAgain looks again at the rows of a part that differ, each time when the running instance has had the
 // time to deliver changes that were under way. If no instance runs, one look is enough.
 func (o *comparison) lookAgain(ctx context.Context, part *reconcile.Comparison) error {
+	said := ""
 	for looks := 0; ; looks++ {
 		o.rows = part.Suspects()
 		for {
@@ -143,7 +144,10 @@ func (o *comparison) lookAgain(ctx context.Context, part *reconcile.Comparison) 
 			if what == "" {
 				break
 			}
-			o.cfg.Waiting(o.resource.Name, o.rows, what, until)
+			if said != what && (until.IsZero() || time.Until(until) > silence) {
+				said = what
+				o.sayWait(what, until)
+			}
 			if err := wait.For(ctx, lookEvery); err != nil {
 				return err
 			}
@@ -155,11 +159,15 @@ func (o *comparison) lookAgain(ctx context.Context, part *reconcile.Comparison) 
 	}
 }
 
+func (o *comparison) sayWait(what string, until time.Time) {
+	text := terminal.Plural(o.rows, "row") + " different so far, looked at again after " + what
+	if !until.IsZero() { // it ends within a second that is not over then
+		text += ", by " + until.Add(time.Second).UTC().Format("15:04:05Z") + " at the latest"
+	}
+	o.cfg.Say(o.resource.Name, text)
+}
+
 // observe looks at the watermark and at the group. If the group does not answer, the known owner stays.
-//
-// Partitions that were added move keys: each row whose key has moved would be missing and look like another
-// program's, and no sweep runs on such a topic. A topic that was created again may have any number of
-// partitions.
 func (o *comparison) observe(ctx context.Context) error {
 	if o.rows > 0 && time.Since(o.asked) >= askEvery {
 		asking, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
@@ -175,27 +183,18 @@ func (o *comparison) observe(ctx context.Context) error {
 	if mark, ok := o.watch.Watermarks()[o.resource.Name]; ok {
 		o.mark = mark
 	}
-	if was := int(o.mark.Partitions); was > 0 && was != o.partitions && !o.another(ctx) {
-		return producer.OtherPartitions(o.cfg.Cluster, o.mark, o.partitions)
-	}
 	return context.Cause(ctx)
 }
 
 func (o *comparison) topic() string { return o.cfg.Cluster.Topic(o.resource.Name) }
 
-// another reports whether the topic was created again since it was filled, or lost its end. It is false if
-// Kafka cannot tell.
-func (o *comparison) another(ctx context.Context) bool {
-	if o.mark.Written > schemas.MinInstant {
-		if other, err := producer.OtherLog(ctx, o.cfg.Cluster, o.mark); err == nil {
-			o.otherLog = other
-		}
-	}
-	return o.otherLog != ""
-}
-
 // sameTopic looks at the end whether the topic is still the one that was read, because equal rows are not
-// looked at again. It had the id was before, "" if that is unknown.
+// looked at again. It had the id was before, "" if that is unknown. It also notes why the topic lacks rows
+// that were published, as far as Kafka can tell: it was created again since it was filled, or lost its end.
+//
+// Partitions that were added move keys: each row whose key has moved is missing and looks like another
+// program's, and no sweep runs on such a topic. A topic that was created again may have any number of
+// partitions.
 func (o *comparison) sameTopic(ctx context.Context, was string) error {
 	id, err := producer.TopicID(ctx, o.cfg.Cluster, o.resource.Name)
 	switch {
@@ -205,7 +204,12 @@ func (o *comparison) sameTopic(ctx context.Context, was string) error {
 		return fmt.Errorf("topic %s was created anew while it was compared: verify it again once an instance has "+
 			"filled it from the start (`storestream watermark list`)", o.topic())
 	}
-	o.another(ctx)
+	if o.mark.Written > schemas.MinInstant {
+		o.lacks, _ = producer.OtherLog(ctx, o.cfg.Cluster, o.mark) // what fails here is not known
+	}
+	if had := int(o.mark.Partitions); o.lacks == "" && had > 0 && had != o.partitions {
+		return producer.OtherPartitions(o.cfg.Cluster, o.mark, o.partitions)
+	}
 	return nil
 }
 
@@ -244,7 +248,7 @@ func (o *comparison) waits(now time.Time) (what string, until time.Time) {
 // report returns the result. err is why the resource could not be compared, or nil.
 func (o *comparison) report(err error) *Report {
 	r := &Report{Resource: o.resource.Name, Source: o.settings.Source, Topic: o.topic(), Verdict: Identical,
-		Seconds: math.Round(time.Since(o.began).Seconds()*10) / 10}
+		Seconds: math.Round(time.Since(o.began).Seconds()*10) / 10, Notes: []string{}}
 	for kind, ids := range map[reconcile.Kind]*[]int64{reconcile.Missing: &r.MissingIDs,
 		reconcile.Stale: &r.StaleIDs, reconcile.Extra: &r.ExtraIDs, reconcile.Unknown: &r.UnknownIDs} {
 		*ids = append([]int64{}, o.found[kind][:min(mostIDs, len(o.found[kind]))]...)
@@ -265,9 +269,9 @@ func (o *comparison) report(err error) *Report {
 	r.Extra, r.Unknown = len(o.found[reconcile.Extra]), len(o.found[reconcile.Unknown])
 	switch {
 	case r.Missing+r.Stale+r.Extra > 0:
-		r.Verdict, r.Anew = Different, o.otherLog != ""
-	case o.otherLog != "": // nobody knows whether that was before the topic was read
-		r.Verdict, r.Error = Unknown, "the topic does not hold all that was published: "+o.otherLog+": verify it "+
+		r.Verdict = Different
+	case o.lacks != "": // maybe since before the topic was read
+		r.Verdict, r.Error = Unknown, "the topic does not hold all that was published: "+o.lacks+": verify it "+
 			"again once an instance has filled it from the start (`storestream watermark list`)"
 	case r.Unknown > 0:
 		r.Verdict, r.Error = Unknown, fmt.Sprintf("the service showed %s (such as %d) in one reading and not in a "+
@@ -277,7 +281,7 @@ func (o *comparison) report(err error) *Report {
 	case o.figures.Unread > 0:
 		r.Verdict, r.Error = Unknown, UnreadBatches(o.figures.Unread)
 	}
-	o.addNotes(r)
+	r.Notes = append(r.Notes, o.notes(r)...)
 	return r
 }
 
@@ -287,39 +291,36 @@ func UnreadBatches(n int) string {
 		"may hold any row's key: docs/security.md says what to do, \"A batch that was stepped over\"", n)
 }
 
-// addNotes adds sentences to the figures.
-func (o *comparison) addNotes(r *Report) {
+// notes says what to know beside the figures, and what to do.
+func (o *comparison) notes(r *Report) (notes []string) {
+	note := func(condition bool, text string) {
+		if condition {
+			notes = append(notes, text)
+		}
+	}
+	name, kept := r.Resource, o.cfg.Settings.Sweep.Deletes == config.Report && r.Extra > 0
 	if r.Verdict == Different {
-		if o.ownership.Abandoned {
-			r.note("no instance polls it: rows that changed since the last one did are differences")
-		}
-		if o.stopped < math.MaxInt64 {
-			r.note(fmt.Sprintf("so many rows differ that it stopped: rows above id %d were not compared", o.stopped))
-		}
-		if r.Unknown > 0 {
-			r.note(terminal.Plural(r.Unknown, "row") + " beside them: the service showed each in one reading and " +
-				"not in a later one, so verify cannot tell whether they differ")
-		}
-		if o.mark.Trouble.Blocked() {
-			r.note("it is blocked, and a sweep waits until it goes on: " + o.mark.Trouble.Why)
-		}
-		if r.Anew {
-			r.note("the topic does not hold all that was published: " + o.otherLog)
-		}
-		if o.figures.Unread > 0 {
-			r.note(UnreadBatches(o.figures.Unread))
-		}
+		note(o.lacks == "" && (!kept || r.Missing+r.Stale > 0), "`storestream sweep "+name+"` asks the running "+
+			"instance to repair the topic")
+		note(o.lacks == "" && kept, "extra rows stay, because sweep.deletes is report: `storestream erase "+name+
+			" ID` deletes single ones")
+		note(o.lacks != "", "the topic does not hold all that was published: "+o.lacks+": a running instance "+
+			"fills it from the start within a minute")
+		note(o.ownership.Abandoned, "no instance polls it: rows that changed since the last one did are "+
+			"differences")
+		note(o.stopped < math.MaxInt64, fmt.Sprintf("so many rows differ that it stopped: rows above id %d were "+
+			"not compared", o.stopped))
+		note(r.Unknown > 0, terminal.Plural(r.Unknown, "row")+" beside them: the service showed each in one "+
+			"reading and not in a later one, so verify cannot tell whether they differ")
+		note(o.figures.Unread > 0, UnreadBatches(o.figures.Unread))
 	}
-	if r.Foreign > 0 {
-		r.note(terminal.Plural(r.Foreign, "record") + " in the topic with a key that is no row's: no row differs " +
-			"by it, but another program wrote it, and consumers that decode keys may stop there")
-	}
-	if o.figures.Early > 0 {
-		r.note(fmt.Sprintf("%s of the topic from before resources.%s.start: not compared",
-			terminal.Plural(o.figures.Early, "row"), o.resource.Name))
-	}
-	if o.strays > 0 {
-		r.note(terminal.Plural(o.strays, "row") + " of those that differ: another program wrote a record into a " +
-			"partition where its key does not belong, and consumers may take it for the row")
-	}
+	note(r.DeadLetters > 0, terminal.Plural(r.DeadLetters, "row")+" cannot be published, see the dead "+
+		"letters")
+	note(r.Foreign > 0, terminal.Plural(r.Foreign, "record")+" in the topic with a key that is no row's: no "+
+		"row differs by it, but another program wrote it, and consumers that decode keys may stop there")
+	note(o.figures.Early > 0, fmt.Sprintf("%s of the topic from before resources.%s.start: not compared",
+		terminal.Plural(o.figures.Early, "row"), name))
+	note(o.strays > 0, terminal.Plural(o.strays, "row")+" of those that differ: another program wrote a record "+
+		"into a partition where its key does not belong, and consumers may take it for the row")
+	return notes
 }

@@ -6,20 +6,17 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/internal/reconcile"
 	"github.com/storestream/storestream/internal/watermark"
-	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
 )
-
-// neverRead is the source of a comparison that reads nothing.
-var neverRead poller.Source
 
 func newTestComparison(t *testing.T, looked time.Time) *comparison {
 	t.Helper()
 	s := stage.New(t)
 	c := Config{Settings: s.Config("resources.users.interval=1s"), Schemas: s.Schemas,
-		Cluster: s.Cluster("verifier"), Reading: func(string, int, int, int) {}}
-	o := newComparison(c, s.Schemas.Get("users"), neverRead, nil)
+		Cluster: s.Cluster("verifier"), Say: func(string, string) {}}
+	o := newComparison(c, s.Schemas.Get("users"), reconcile.Config{})
 	o.looked = looked
 	return o
 }

@@ -17,52 +17,38 @@ package verify
 import (
 	"context"
 	"sync"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
-
-	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/config"
-	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/reconcile"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
 
-// Config says what to compare. All of it is needed. Its functions are called by several goroutines.
+// Config says what to compare. All of it is needed.
 type Config struct {
 	Settings  *config.Config
 	Schemas   *schemas.Set
 	Cluster   *producer.Cluster
 	Resources []string
-	// Reading hears how far the first reading of a resource's part is: it reads the topic, then the source.
-	Reading func(resource string, part, topicRows, sourceRows int)
-	// Waiting hears, again and again, what a resource with so many rows to look at again waits for, and until
-	// when at most. The time is zero if that is unknown.
-	Waiting func(resource string, rows int, what string, until time.Time)
+	// Say receives a line about what a resource's comparison does, for people, if that takes more than ten
+	// seconds. Several goroutines call it.
+	Say func(resource, text string)
 }
 
 // Run compares. Its error is the end of ctx, or a source that cannot be opened. What could not be compared is
 // in the result.
 func Run(ctx context.Context, c Config) (*Result, error) {
-	sources, err := connect.OpenSources(c.Settings, zap.NewNop())
+	compare, end, err := OpenService(ctx, c.Settings, c.Cluster)
 	if err != nil {
 		return nil, err
 	}
-	defer sources.Close()
-	counts := metrics.New(prometheus.NewRegistry())
-	marks, _, _ := producer.ReadWatermarks(ctx, c.Cluster) // if this fails, the reading fails too
-	for _, mark := range marks {
-		sources.Dialect().Load(mark.Dialect)
-	}
+	defer end()
 	result := &Result{Resources: make([]*Report, len(c.Resources))}
 	turn := make(chan struct{}, 1)
 	var all sync.WaitGroup
 	for i, name := range c.Resources {
 		r := c.Schemas.Get(name)
-		source := sources.New(r, counts.Resource(name), zap.NewNop(), connect.Audience{})
-		one := newComparison(c, r, source, marks[name].Identity)
+		one := newComparison(c, r, compare(r, func(int) {}))
 		all.Go(func() {
 			result.Resources[i] = one.report(one.run(ctx, turn))
 		})
@@ -119,7 +105,6 @@ type Report struct {
 	Topic    string  `json:"topic"`
 	Verdict  Verdict `json:"verdict"`
 	Error    string  `json:"error,omitempty"` // why it could not be compared
-	Note     string  `json:"note,omitempty"`
 	// How many rows; Foreign: records.
 	SourceRows  int `json:"source_rows"`
 	TopicRows   int `json:"topic_rows"`
@@ -137,9 +122,7 @@ type Report struct {
 	UnknownIDs []int64          `json:"unknown_ids"`
 	AsOf       *schemas.Instant `json:"as_of"` // of its watermark; nil: none
 	Seconds    float64          `json:"seconds"`
-	// Anew is set if the topic was created again since it was filled, or lost its end. An owner then fills it
-	// from the start.
-	Anew bool `json:"-"`
+	Notes      []string         `json:"notes"` // what to know beside the figures, and what to do
 }
 
 // mostIDs bounds the ids of each kind.
@@ -149,11 +132,4 @@ const mostIDs = 100
 func (r *Report) IDs(kind reconcile.Kind) []int64 {
 	return map[reconcile.Kind][]int64{reconcile.Missing: r.MissingIDs, reconcile.Stale: r.StaleIDs,
 		reconcile.Extra: r.ExtraIDs, reconcile.Unknown: r.UnknownIDs}[kind]
-}
-
-func (r *Report) note(text string) {
-	if r.Note != "" {
-		text = r.Note + "; " + text
-	}
-	r.Note = text
 }

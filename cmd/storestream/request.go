@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/connect"
+	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+)
+
+// order is what one call of sweep, erase or watermark reset asks of the running instance.
+type order struct {
+	watermark.Request        // of each resource, which is not set yet
+	what              string // the request in words: "a sweep"
+
+	all, yes, wait bool // flags
+}
+
+// confirmDeletes is the flag of sweep and erase that gives the number of deletions that the user has checked.
+const confirmDeletes = "confirm-deletes"
+
+// flags adds the flags that all orders have, and those of its kind.
+func (o *order) flags(cmd *cobra.Command) {
+	if o.Kind != watermark.Erases {
+		cmd.Flags().BoolVar(&o.all, "all", false, "all enabled resources")
+	}
+	if o.Kind != watermark.Reset {
+		cmd.Flags().IntVar(&o.ConfirmedDeletes, confirmDeletes, 0, "`N` rows of each resource, or fewer, were "+
+			"deleted in the service: delete them, even beyond the day's budget")
+	}
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVar(&o.wait, "wait", false, "stay until it is done")
+}
+
+// send writes a request for each of names, or with --all for each enabled resource, once a person has said
+// yes to question. With --wait it stays until all are carried out. explain prints what they do.
+func (o *order) send(env *environment, cmd *cobra.Command, names []string,
+	explain func(f *follower, names []string) error, question string) error {
+	least := max(1, len(o.Rows))
+	if cmd.Flags().Changed(confirmDeletes) && o.ConfirmedDeletes < least {
+		return usagef(cmd, "--%s %d: expected %d or more", confirmDeletes, o.ConfirmedDeletes, least)
+	}
+	if !o.yes && !env.terminal {
+		return usagef(cmd, "it asks first, and there is no terminal to ask on: add --yes")
+	}
+	return env.inKafka(cmd, func(cfg *config.Config, _ *schemas.Set, cluster *producer.Cluster) error {
+		ctx := cmd.Context()
+		if o.all { // a request for another one would wait for weeks, and be carried out once that is enabled
+			if names = cfg.Enabled(); len(names) == 0 {
+				return errors.New("--all: no resource is enabled in this configuration: expected one or more")
+			}
+		}
+		f := &follower{env: env, cfg: cfg, cluster: cluster, said: map[string]string{}}
+		if err := explain(f, names); err != nil {
+			return err
+		}
+		if !o.yes && !env.confirm(question) {
+			return errors.New("not confirmed: nothing was asked of the running instance")
+		}
+		asked, err := o.ask(ctx, cluster, names)
+		for _, r := range asked {
+			env.print("%s: asked for %s\n", r.Resource, o.what)
+		}
+		if err != nil {
+			return err
+		}
+		if !o.wait {
+			env.print("`storestream watermark list` and the status page show how far it is.\n")
+		}
+		return f.follow(ctx, asked, o.wait)
+	})
+}
+
+// ask writes the requests, and returns those that were written, with their ids.
+func (o *order) ask(ctx context.Context, cluster *producer.Cluster, names []string) (
+	asked []watermark.Request, err error) {
+	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
+	defer cancel()
+	o.By, o.At = whoAmI(), schemas.InstantOf(time.Now())
+	for _, name := range names {
+		o.Resource = name
+		r, err := cluster.Requests().Ask(ctx, o.Request)
+		if err != nil {
+			return asked, fmt.Errorf("asking for a %s of %s: %w", o.Kind, name, err)
+		}
+		asked = append(asked, r)
+	}
+	return asked, nil
+}
+
+// whoAmI goes into a request, so that others know whom to ask: user@host.
+func whoAmI() string {
+	name := "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return name + "@" + host
+}
