@@ -232,7 +232,8 @@ func TestConfigShowTellsEachValueWithItsOriginAndMasksSecrets(t *testing.T) {
 	}
 	c := &call{args: []string{"config", "show", "--config", path, "--set", "kafka.topic_prefix=g2"},
 		environ: []string{"STORESTREAM_STORE__API_KEY=geheim", "HTTPS_PROXY=http://me:geheim@proxy.example:3128"}}
-	c.run(t.Context()).expect(t, exitDone, "host=db port=6432 user=student_ro dbname=store password=******", "storestream.yaml:3",
+	c.run(t.Context()).expect(t, exitDone, "host=db port=6432 user=student_ro dbname=store password=******",
+		"storestream.yaml:3",
 		"environment STORESTREAM_STORE__API_KEY",
 		"flag --set", "default", "******", "environment HTTPS_PROXY")
 	if strings.Contains(c.stdout.String(), "geheim") {

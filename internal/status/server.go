@@ -88,8 +88,9 @@ func Listen(c Config, board *Board, metrics prometheus.Gatherer) (*Server, error
 	}
 	sampling, stop := context.WithCancel(context.Background())
 	s := &Server{
-		board: board, secrets: cmp.Or(c.Rotation, &rotation.Set{}), guard: newGuard(c.Addr, c.Hosts, c.Token), listener: listener,
-		closing: sampling.Done(), stop: stop, ended: make(chan struct{}),
+		board: board, secrets: cmp.Or(c.Rotation, &rotation.Set{}), guard: newGuard(c.Addr, c.Hosts, c.Token),
+		listener: listener,
+		closing:  sampling.Done(), stop: stop, ended: make(chan struct{}),
 	}
 	s.http = &http.Server{
 		Handler:           s.routes(metrics),

@@ -128,7 +128,9 @@ func TestASignalEndsTheWaitAfterAKeyWasRefused(t *testing.T) {
 	}
 	c := configOf(t, s, "a")
 	signals := make(chan os.Signal)
-	go c.Settings.Rotation().Follow(t.Context(), signals)
+	files := c.Settings.Rotation()
+	files.Log = zaptest.NewLogger(t)
+	go files.Follow(t.Context(), signals)
 	begin(t, c)
 	resource := func() health.Resource { return c.Board.Snapshot().Resources[0] }
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
