@@ -28,12 +28,15 @@ type writer struct {
 	commits context.Context //nolint:containedctx // Run sets it, and no call outlives Run
 	failed  error           // of the commit that failed, or nil
 	written time.Time       // when the last transaction was committed
+	// told is the Trouble that was committed last. toldAt is when its kind changed.
+	told   *watermark.Trouble
+	toldAt time.Time
 	// wait replaces the watermark's Trouble while the service asked for a pause. nil: it did not.
 	wait *watermark.Trouble
 }
 
 func newWriter(cfg *Config, b *board, s *state) *writer {
-	return &writer{cfg: cfg, board: b, state: s, commits: context.Background()}
+	return &writer{cfg: cfg, board: b, state: s, commits: context.Background(), told: s.mark.Trouble}
 }
 
 // commit writes tx with the watermark as the state has it.
@@ -56,6 +59,10 @@ func (w *writer) commit(tx watermark.Transaction) error {
 			zap.Int64("rows", tx.Watermark.Replayed.Rows))
 	}
 	w.written = now
+	if !sameKind(w.told, tx.Watermark.Trouble) {
+		w.toldAt = now
+	}
+	w.told = tx.Watermark.Trouble
 	w.cfg.Metrics.RowsPublished.Add(float64(len(tx.Rows)))
 	w.cfg.Published(tx.Rows, tx.Deletes)
 	for _, letter := range tx.DeadLetters {
@@ -70,14 +77,13 @@ func (w *writer) commit(tx watermark.Transaction) error {
 	return nil
 }
 
-// commitIfDue commits tx unless it would say nothing new but the time. A new Trouble waits too: it may come
-// and go with every poll.
+// commitIfDue commits tx unless it would say nothing new but the time.
 func (w *writer) commitIfDue(tx watermark.Transaction) error {
 	s, now := w.state, w.cfg.now()
 	if w.failed != nil {
 		return w.failed
 	}
-	news := tx.Len() > 0 || w.cfg.Eager || s.mark.Replay != nil || s.ended != nil
+	news := tx.Len() > 0 || w.cfg.Eager || s.mark.Replay != nil || s.ended != nil || w.troubleIsNews(now)
 	if news || now.Sub(w.written) >= idleWrite {
 		return w.commit(tx)
 	}
@@ -102,6 +108,14 @@ func (w *writer) commitAll(tx *watermark.Transaction) {
 
 // trouble is the Trouble of the next transaction.
 func (w *writer) trouble() *watermark.Trouble { return cmp.Or(w.wait, w.state.mark.Trouble) }
+
+// troubleIsNews reports whether a transaction is due only because the last one had another kind of Trouble. A
+// kind that comes and goes with every poll waits for the next watermark. So does another wording: there are
+// numbers and times in it. The end of a failure does not wait: it lasted for ten seconds at least.
+func (w *writer) troubleIsNews(now time.Time) bool {
+	worksAgain := w.told != nil && w.told.Failing && w.trouble() == nil
+	return worksAgain || !sameKind(w.told, w.trouble()) && now.Sub(w.toldAt) >= idleWrite
+}
 
 // show counts and logs the state's notes, and puts the state on the board.
 func (w *writer) show() {

@@ -39,7 +39,7 @@ func TestARegistryThatRefusesIsNamedWithItsReason(t *testing.T) {
 		_, _ = w.Write([]byte(`{"error_code":409,"message":"Schema is incompatible with an earlier schema"}`))
 		return true
 	})
-	s.do("schema", "register").expect(t, exitFailed, "registering the schemas of orders", s.Registry.URL,
+	s.do("schema", "register").expect(t, exitFailed, "store.orders-key", s.Registry.URL,
 		"incompatible")
 }
 
