@@ -110,10 +110,9 @@ func (r *rowReader) read(ctx context.Context, record *kgo.Record) (p watermark.P
 	p = watermark.Published{Tombstone: record.Value == nil, Time: schemas.InstantOf(record.Timestamp),
 		Partition: record.Partition, Offset: record.Offset, UpdatedAt: schemas.MinInstant,
 		CreatedAt: schemas.MinInstant}
-	switch {
-	case record.Context == unread:
+	if record.Context == unread {
 		p.Foreign, p.Unread, err = true, true, errUnread
-	default:
+	} else {
 		p.ID, err = r.target.id(record)
 		p.Foreign = errors.Is(err, errNotOurs)
 	}

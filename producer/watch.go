@@ -12,7 +12,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/watermark"
 )
 
@@ -24,7 +23,7 @@ type Watch struct {
 	letters map[string]heldLetter  // by key
 	// How far marks and letters were read.
 	marksLog, lettersLog follower
-	reasons              map[string][]health.DeadLetters // by resource
+	reasons              map[string][]watermark.DeadLetters // by resource
 }
 
 // heldLetter is the part of a dead letter that a Watch keeps.
@@ -34,7 +33,7 @@ type heldLetter struct {
 }
 
 const (
-	maxIDs    = 5    // of a health.DeadLetters
+	maxIDs    = 5    // of a watermark.DeadLetters
 	maxReason = 1000 // bytes of each text
 	// maxFollowed limits the dead letters that are kept: a topic with more is past listing.
 	maxFollowed = 100_000
@@ -97,11 +96,11 @@ func (w *Watch) Watermarks() map[string]watermark.Watermark {
 
 // DeadLetters is the dead letters of each resource, by reason, the reason with the most first. The caller
 // does not change it.
-func (w *Watch) DeadLetters() map[string][]health.DeadLetters { return w.reasons }
+func (w *Watch) DeadLetters() map[string][]watermark.DeadLetters { return w.reasons }
 
 // summarize groups the letters of each resource by their reason.
 func (w *Watch) summarize() {
-	w.reasons = map[string][]health.DeadLetters{}
+	w.reasons = map[string][]watermark.DeadLetters{}
 	newestFirst := slices.SortedFunc(maps.Keys(w.letters), func(a, b string) int {
 		return cmp.Or(w.letters[b].at.Compare(w.letters[a].at), strings.Compare(a, b))
 	})
@@ -112,7 +111,7 @@ func (w *Watch) summarize() {
 			continue
 		}
 		letter := w.letters[key]
-		reason := health.DeadLetters{Field: letter.field.Value(), Error: letter.err.Value(),
+		reason := watermark.DeadLetters{Field: letter.field.Value(), Error: letter.err.Value(),
 			Latest: letter.at.UTC()}
 		i, known := place[[3]string{resource, reason.Field, reason.Error}]
 		if !known {
@@ -126,6 +125,6 @@ func (w *Watch) summarize() {
 		}
 	}
 	for _, all := range w.reasons {
-		slices.SortStableFunc(all, func(a, b health.DeadLetters) int { return b.Rows - a.Rows })
+		slices.SortStableFunc(all, func(a, b watermark.DeadLetters) int { return b.Rows - a.Rows })
 	}
 }

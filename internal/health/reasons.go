@@ -119,7 +119,8 @@ var Reasons = []Reason{
 	{Code: "rows_not_shown", State: SettlingDelayed,
 		Says: "says that nothing follows page | says that more pages follow, and has none",
 		Means: "the service may cut its listings short: it counts more rows than it shows, or ends with a full " +
-			"page at any page size, or says that more pages follow and has none. Smaller windows were tried. *No sweep*",
+			"page at any page size, or says that more pages follow and has none. Smaller windows were tried. " +
+			"*No sweep*",
 		Remedy: "ask the service's owner for the rest of the rows. If its count is an estimate, set " +
 			"store.dialect.count to estimate and restart"},
 	{Code: "too_many_pages", State: SettlingDelayed,

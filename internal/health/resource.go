@@ -59,7 +59,7 @@ type Resource struct {
 	// Pending are requests that no owner has accepted yet. Only the command line reads them.
 	Pending []watermark.Request `json:"pending,omitempty"`
 	// DeadLetters are the rows that cannot be published, by reason.
-	DeadLetters []DeadLetters `json:"dead_letters"`
+	DeadLetters []watermark.DeadLetters `json:"dead_letters"`
 
 	// The rest is known of the instance that answers. Doing is its current activity, for people: "polling",
 	// "closing 2026-11-20".
@@ -107,17 +107,6 @@ type Resource struct {
 	Now schemas.Instant `json:"-"`
 }
 
-// DeadLetters are rows of one resource that cannot be published, for one reason. They are named by id: their
-// content is in the topic alone.
-type DeadLetters struct {
-	Field string `json:"field,omitzero"` // "" for the row as a whole
-	Error string `json:"error"`          // never holds a value
-	Rows  int    `json:"rows"`
-	// IDs are a few of the rows, the newest first: an id, or 16 hash digits for a row without a usable one.
-	IDs    []string  `json:"ids"`
-	Latest time.Time `json:"latest"`
-}
-
 // Sweeping is the activity of a sweep in hand, or of one that failed and is tried again.
 type Sweeping struct {
 	Doing string    `json:"doing,omitzero"` // "" while it waits
@@ -134,7 +123,7 @@ func New(mark watermark.Watermark, now schemas.Instant) Resource {
 	return Resource{Name: mark.Resource, Settled: Known(mark.Settled), AsOf: Known(mark.AsOf), Rows: mark.Rows,
 		Instance: mark.Instance, Group: mark.Group, Written: Known(mark.Written), Replay: mark.Replay,
 		Replayed: mark.Replayed, Sweep: mark.Sweep, Erase: mark.Erase, LastSweep: Known(mark.LastSweep),
-		Swept: mark.Swept, Policies: mark.Policies, DeadLetters: []DeadLetters{},
+		Swept: mark.Swept, Policies: mark.Policies, DeadLetters: []watermark.DeadLetters{},
 		Mark: mark, Trouble: mark.Trouble, Good: Known(max(mark.AsOf, mark.FreshAsOf)), Now: now}
 }
 

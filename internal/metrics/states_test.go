@@ -78,7 +78,7 @@ func TestTheGaugesShowTheFactsOfTheWatermark(t *testing.T) {
 		}
 	}
 	r := health.New(mark, at)
-	r.DeadLetters, r.IntervalSeconds = []health.DeadLetters{{Rows: 2}, {Rows: 5}}, 30
+	r.DeadLetters, r.IntervalSeconds = []watermark.DeadLetters{{Rows: 2}, {Rows: 5}}, 30
 	r.Polling, r.DedupBytes = true, 77
 	got := fmt.Sprint(gauges(t, r))
 	for _, want := range []string{"dead_letters_in_topic:7", "poll_interval_seconds:30", "owned:1",

@@ -10,6 +10,7 @@ import (
 
 	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -104,7 +105,7 @@ func TestWhatIsNoTerminalGetsPlainLinesWithoutControlCharacters(t *testing.T) {
 func TestTroubleIsSaidInFull(t *testing.T) {
 	v := &watch{snapshot: sample()}
 	v.snapshot.Waiting = "broker 127.0.0.1:9092"
-	v.snapshot.Resources[0].DeadLetters = []health.DeadLetters{{Rows: 1200}}
+	v.snapshot.Resources[0].DeadLetters = []watermark.DeadLetters{{Rows: 1200}}
 	want := []string{
 		"storestream waits: broker 127.0.0.1:9092",
 		"orders: 1,200 rows could not be published, see store.dead_letters",

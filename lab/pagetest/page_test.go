@@ -71,7 +71,7 @@ func trouble() status.Snapshot {
 				Trouble: &watermark.Trouble{Publishes: true, Since: *instant(3 * time.Hour), Why: "a transaction (id " +
 					"4711) is open since about 2026-11-20T09:00:00Z and may still bring rows from before: settled " +
 					"waits for its end"},
-				DeadLetters: []health.DeadLetters{{Field: "sale_price",
+				DeadLetters: []watermark.DeadLetters{{Field: "sale_price",
 					Error: "expected a decimal of at most 38 digits, 18 of them after the point", Rows: 1200,
 					IDs: []string{"77812", "77813", "77815", "77820", "78001"}, Latest: ago(time.Minute)},
 					{Error: "expected a JSON object", Rows: 4, IDs: []string{"00000000000000ff"},

@@ -49,7 +49,7 @@ type monitor struct {
 	// As of the last look at the topics.
 	looked      time.Time
 	marks       map[string]watermark.Watermark
-	deadLetters map[string][]health.DeadLetters
+	deadLetters map[string][]watermark.DeadLetters
 	stalled     map[string]bool // resources that the log calls stalled
 	// Of the last try of either.
 	err     error
