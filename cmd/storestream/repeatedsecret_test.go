@@ -106,7 +106,8 @@ func expectHidden(t *testing.T, s *scene, secret string, commands ...string) {
 func everywhere(t *testing.T, s *scene, word string, look func(what, text string), commands ...string) {
 	t.Helper()
 	for _, form := range []string{"console", "json"} {
-		s.Settings = append(s.Settings, "log.format="+form, "log.level=debug")
+		// With the same topics the second instance would show at once what the first one wrote of the fault.
+		s.Settings = append(s.Settings, "log.format="+form, "log.level=debug", "kafka.topic_prefix="+form+".")
 		out, interrupt := s.start("run")
 		url := "http://" + address(t, out)
 		for _, path := range []string{"/readyz", "/status.json"} {
