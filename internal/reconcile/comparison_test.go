@@ -422,6 +422,33 @@ func TestAFullReadingLooksForEachRowThatALookDoesNotShow(t *testing.T) {
 	}
 }
 
+// Another read shows the row while a look is under way, and newer than the look's answer is. The topic gets
+// that version, with the time of the look's: by its times, the look would prove the older one.
+func TestASightDuringALookOutlivesTheLook(t *testing.T) {
+	p := &pair{catchesUp: true, source: map[int64]schemas.Record{1: row(1, 20, 2)}}
+	p.publish(row(1, 20, 1))
+	c := p.run(t, 0)
+	readings := 0
+	p.between = func() {
+		if readings++; readings == 2 { // after the topic; the answer has the row as it is now
+			newer := row(1, 20, 3)
+			c.See([]schemas.Record{newer}, nil)
+			p.publish(newer)
+		}
+	}
+	if err := c.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range c.Differences() {
+		if d.Counts {
+			t.Errorf("a poll has published a newer version, and an older one counts: %+v", d)
+		}
+	}
+}
+
 // A source that catches up shows at one look what is true of a row. What it does not show, and what is older
 // than the topic's, needs two.
 func TestOneLookProvesTheRowsOfASourceThatCatchesUp(t *testing.T) {
