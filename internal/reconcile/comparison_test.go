@@ -23,6 +23,7 @@ type pair struct {
 	source  map[int64]schemas.Record
 	topic   []watermark.Published
 	rejects []schemas.Reject
+	beside  []schemas.Record // shown last in each reading, beside the source's rows
 	now     time.Time
 	between func() // before each reading
 	// byDay: a suspect is found only where it is looked for, on the day of its creation or, without one, of
@@ -107,7 +108,8 @@ func (p *pair) compare() *Comparison {
 						return
 					}
 				}
-				if yield(Answer{Rejects: p.rejects, Empty: len(p.source)+len(p.rejects) == 0}, nil) && p.err != nil {
+				last := Answer{Rows: p.beside, Rejects: p.rejects, Empty: len(p.source)+len(p.rejects) == 0}
+				if yield(last, nil) && p.err != nil {
 					yield(Answer{}, p.err)
 				}
 			}
@@ -446,6 +448,26 @@ func TestASightDuringALookOutlivesTheLook(t *testing.T) {
 		if d.Counts {
 			t.Errorf("a poll has published a newer version, and an older one counts: %+v", d)
 		}
+	}
+}
+
+// A reading that moves between pages may show an older version behind the newer one.
+func TestAnOlderVersionBesideTheRowDoesNotHideThatTheRowIsMissing(t *testing.T) {
+	p := &pair{source: map[int64]schemas.Record{1: row(1, 20, 2)}}
+	p.publish(row(1, 10, 1))
+	p.beside = []schemas.Record{row(1, 10, 1)}
+	c := p.compare()
+	if err := c.First(t.Context(), unheard); err != nil {
+		t.Fatal(err)
+	}
+	p.beside = nil
+	for range 2 {
+		if err := c.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := kinds(c); got[1] != Stale {
+		t.Errorf("differences %v: the topic lacks the row's newer version", got)
 	}
 }
 
