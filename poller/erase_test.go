@@ -103,6 +103,22 @@ func TestAnEraseThatFailsAgainAndAgainDoesNotKeepSweepsFromTheirTurn(t *testing.
 	}
 }
 
+// A sweep that is due may wait for hours until those of other resources have read. An erase does not.
+func TestARowToEraseComesBeforeASweepThatIsDue(t *testing.T) {
+	turn := make(chan struct{}, 1)
+	s := openShop(t, 5, func(c *Config) { c.Sweep.Turn = turn })
+	turn <- struct{}{} // another resource sweeps
+	s.askSweep()
+	for _, id := range []int64{3, 4} {
+		delete(s.rows, id)
+		s.erase(id)
+		s.pollFor(3 * shopOverlap)
+	}
+	if len(s.mark.Erase) != 0 || len(s.mark.Erased) != 2 {
+		t.Errorf("still to be erased: %+v; erased %+v", s.mark.Erase, s.mark.Erased)
+	}
+}
+
 // A topic may take minutes to read, or a registry may leave a schema that somebody wrote under unanswered.
 func TestAnEraseThatReadsTheTopicIsNotWaitedForWhenTheInstanceStops(t *testing.T) {
 	reading := make(chan struct{})

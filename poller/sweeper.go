@@ -91,7 +91,8 @@ type sweeper struct {
 	retry  backoff.BackOff
 	next   time.Time   // not before this, after a failure
 	inHand *comparison // or nil
-	erased bool        // the last comparison was an erase: a sweep that is due comes before the next one
+	// sweepFirst is set after an erase that failed: a sweep that is due comes before the next try.
+	sweepFirst bool
 }
 
 // comparison is a comparison in hand.
@@ -222,7 +223,7 @@ func (s *sweeper) begin(ctx context.Context) error {
 	case s.cfg.Sweep.Source == nil, s.cfg.Eager, mark.Replay != nil, mark.AsOf == schemas.MinInstant,
 		s.cfg.now().Before(s.next):
 		return nil
-	case len(mark.Erase) > 0 && !(s.erased && s.due()):
+	case len(mark.Erase) > 0 && !(s.sweepFirst && s.due()):
 		s.start(ctx, true)
 		return nil
 	case !s.due():
@@ -305,7 +306,7 @@ func (s *sweeper) start(ctx context.Context, erase bool) {
 		c.Log.Info("sweep begins", zapRequest(mark.Sweep.Request), zap.Int64("from_id", compare.From))
 	}
 	w := &comparison{Comparison: reconcile.New(compare), erase: erase, began: c.wall()}
-	s.inHand, s.erased = w, erase
+	s.inHand = w
 	s.work(ctx, "reading", func(ctx context.Context) error {
 		if !erase {
 			defer func() { <-c.Sweep.Turn }()
@@ -334,6 +335,7 @@ func (s *sweeper) work(ctx context.Context, doing string, part func(context.Cont
 
 // fail gives the comparison up for now.
 func (s *sweeper) fail(err error) {
+	s.sweepFirst = s.inHand.erase
 	s.end()
 	pause := max(s.cfg.Interval, s.retry.NextBackOff())
 	s.next = s.cfg.now().Add(pause)
@@ -343,7 +345,7 @@ func (s *sweeper) fail(err error) {
 
 // done ends a comparison that was acted upon.
 func (s *sweeper) done() {
-	s.next = time.Time{}
+	s.next, s.sweepFirst = time.Time{}, false
 	s.retry.Reset()
 	s.end()
 }

@@ -120,11 +120,15 @@ type Sweeping struct {
 
 // New returns the resource by its watermark. The caller adds the other facts, and calls Judge.
 func New(mark watermark.Watermark, now schemas.Instant) Resource {
+	good := mark.FreshAsOf
+	if good == schemas.MinInstant { // an earlier version wrote it, or no pass is known
+		good = mark.AsOf
+	}
 	return Resource{Name: mark.Resource, Settled: Known(mark.Settled), AsOf: Known(mark.AsOf), Rows: mark.Rows,
 		Instance: mark.Instance, Group: mark.Group, Written: Known(mark.Written), Replay: mark.Replay,
 		Replayed: mark.Replayed, Sweep: mark.Sweep, Erase: mark.Erase, LastSweep: Known(mark.LastSweep),
 		Swept: mark.Swept, Policies: mark.Policies, DeadLetters: []watermark.DeadLetters{},
-		Mark: mark, Trouble: mark.Trouble, Good: Known(max(mark.AsOf, mark.FreshAsOf)), Now: now}
+		Mark: mark, Trouble: mark.Trouble, Good: Known(good), Now: now}
 }
 
 // Known returns i, or nil if it is MinInstant.

@@ -161,6 +161,19 @@ func TestTheReportedLagCountsFromTheLastPassOrFromTheFirstTry(t *testing.T) {
 	}
 }
 
+// The clock went back. The next cheap pass replaces its time, and only the next complete one replaces as_of.
+func TestTheLagCountsFromTheLastPassThoughAsOfIsOfAClockThatWasAhead(t *testing.T) {
+	mark := watermark.New("orders")
+	mark.AsOf, mark.FreshAsOf = now.Add(time.Hour), now.Add(-time.Second)
+	r := New(mark, now)
+	if r.Judge(); r.LagSeconds == nil || *r.LagSeconds != 1 {
+		t.Errorf("lag %v, expected 1", r.LagSeconds)
+	}
+	if r.ReportLag(now.Add(-24 * time.Hour)); *r.LagSince != mark.FreshAsOf {
+		t.Errorf("the lag is reported since %s", r.LagSince)
+	}
+}
+
 func TestATakeoverThatIsRefusedBlocksUnlessTheRefusalMayPass(t *testing.T) {
 	r := at(time.Hour)
 	if r.Judge(); r.UpToDate {

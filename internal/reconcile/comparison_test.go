@@ -23,6 +23,7 @@ type pair struct {
 	source  map[int64]schemas.Record
 	topic   []watermark.Published
 	rejects []schemas.Reject
+	beside  []schemas.Record // shown last in each reading, beside the source's rows
 	now     time.Time
 	between func() // before each reading
 	// byDay: a suspect is found only where it is looked for, on the day of its creation or, without one, of
@@ -107,7 +108,8 @@ func (p *pair) compare() *Comparison {
 						return
 					}
 				}
-				if yield(Answer{Rejects: p.rejects, Empty: len(p.source)+len(p.rejects) == 0}, nil) && p.err != nil {
+				last := Answer{Rows: p.beside, Rejects: p.rejects, Empty: len(p.source)+len(p.rejects) == 0}
+				if yield(last, nil) && p.err != nil {
 					yield(Answer{}, p.err)
 				}
 			}
@@ -419,6 +421,53 @@ func TestAFullReadingLooksForEachRowThatALookDoesNotShow(t *testing.T) {
 	p.publish(row(2, 1000, 7))
 	if c := p.run(t, 1); !c.everywhere {
 		t.Error("row 2 was looked for by the lookup alone")
+	}
+}
+
+// Another read shows the row while a look is under way, and newer than the look's answer is. The topic gets
+// that version, with the time of the look's: by its times, the look would prove the older one.
+func TestASightDuringALookOutlivesTheLook(t *testing.T) {
+	p := &pair{catchesUp: true, source: map[int64]schemas.Record{1: row(1, 20, 2)}}
+	p.publish(row(1, 20, 1))
+	c := p.run(t, 0)
+	readings := 0
+	p.between = func() {
+		if readings++; readings == 2 { // after the topic; the answer has the row as it is now
+			newer := row(1, 20, 3)
+			c.See([]schemas.Record{newer}, nil)
+			p.publish(newer)
+		}
+	}
+	if err := c.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range c.Differences() {
+		if d.Counts {
+			t.Errorf("a poll has published a newer version, and an older one counts: %+v", d)
+		}
+	}
+}
+
+// A reading that moves between pages may show an older version behind the newer one.
+func TestAnOlderVersionBesideTheRowDoesNotHideThatTheRowIsMissing(t *testing.T) {
+	p := &pair{source: map[int64]schemas.Record{1: row(1, 20, 2)}}
+	p.publish(row(1, 10, 1))
+	p.beside = []schemas.Record{row(1, 10, 1)}
+	c := p.compare()
+	if err := c.First(t.Context(), unheard); err != nil {
+		t.Fatal(err)
+	}
+	p.beside = nil
+	for range 2 {
+		if err := c.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := kinds(c); got[1] != Stale {
+		t.Errorf("differences %v: the topic lacks the row's newer version", got)
 	}
 }
 

@@ -153,9 +153,10 @@ func (c *Comparison) meet(row *schemas.Record) {
 	}
 	equal := inTopic && v.Equal(row.UpdatedAt.Millis(), schemas.Hash(row.Value))
 	_, letter := c.cfg.Letters[id]
+	differs := c.suspects[id]
 	switch {
-	case !c.part.Holds(id), equal && !letter && c.suspects[id] == nil:
-		return
+	case !c.part.Holds(id), equal && !letter && (differs == nil || len(differs.strays) == 0):
+		return // also the topic's version beside another one: the looks find out which is the row
 	case !equal && c.tooLarge(row):
 		c.letters[id] = true
 	default:

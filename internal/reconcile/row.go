@@ -25,9 +25,11 @@ type suspect struct {
 	// read has shown the row (Comparison.See).
 	//
 	// A version that only another read has shown does not clear the suspect: the topic may have it from before,
-	// and that read went to a copy that lags.
+	// and that read went to a copy that lags. sight is the last such version, and sightAt when it was shown.
 	versions     []rowset.Version
 	elsewhere    bool
+	sight        rowset.Version
+	sightAt      time.Time
 	confirmation Confirmation // by looks and other reads. First confirms nothing
 	// topic is the version of the topic's newest record, if inTopic. topicBefore is its value at the look
 	// before.
@@ -179,7 +181,8 @@ func (s *suspect) note(state rowset.Version) {
 
 // see notes that another read has shown this state by this time.
 func (s *suspect) see(state rowset.Version, at time.Time) {
-	if s.elsewhere = true; s.confirmation.State() != state {
+	s.elsewhere, s.sight, s.sightAt = true, state, at
+	if s.confirmation.State() != state {
 		s.confirmation.Shown(state, at, at)
 	}
 }
@@ -194,6 +197,9 @@ func (s *suspect) update(look *suspect, from, to time.Time) (underWay bool) {
 	delivered, before := s.topic != s.topicBefore, s.row
 	s.topicBefore, s.row, s.reject, s.versions = s.topic, look.row, look.reject, look.versions
 	s.confirmation.Shown(s.state(), from, to)
+	if s.elsewhere && !s.sightAt.Before(from) { // beside the look: maybe after its answer
+		s.see(s.sight, s.sightAt)
+	}
 	return before != nil && s.row != nil && versionOfRow(before) != s.state() && delivered && s.inTopic &&
 		len(s.strays) == 0 && !s.letter && !s.named &&
 		before.UpdatedAt.Millis() <= s.topic.Millis && s.topic.Millis < s.row.UpdatedAt.Millis()

@@ -24,7 +24,7 @@ type Watermark struct {
 	// AsOf is when the last complete pass began, by the clock of its instance. It is MinInstant at first.
 	AsOf schemas.Instant `json:"as_of"`
 	// FreshAsOf is when the last pass began that met every change since the pass before it. The lag counts from
-	// there. It is AsOf or later: a cheap pass over REST moves FreshAsOf alone.
+	// there. A cheap pass over REST moves FreshAsOf alone: it is AsOf or later, unless a clock went back.
 	FreshAsOf schemas.Instant `json:"fresh_as_of"`
 	// Rows counts all rows that were ever published, including replays.
 	Rows int64 `json:"rows"`

@@ -85,9 +85,12 @@ func TestACheapPollThatEndsWhereTheServiceShowsNoMoreIsNone(t *testing.T) {
 	}
 	now = now.Add(time.Minute)
 	s.pages = 10
-	got, err := readAll(t.Context(), src, poller.Request{Kind: poller.Pass, From: from})
+	got, err := readAll(t.Context(), src, poller.Request{Kind: poller.Pass, From: from, Started: 1})
 	if err != nil || got.done.Complete || !strings.Contains(got.done.Delayed, "counts") {
 		t.Errorf("done %+v, %v", got.done, err)
+	}
+	if got.done.Started != schemas.MinInstant {
+		t.Error("a pass that may have missed changes counts for lag")
 	}
 }
 

@@ -91,10 +91,12 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 	if rd.firstOpen == open {
 		rd.settle(o.Whole)
 	}
-	if !o.Whole && whole {
+	done := &poller.Done{Started: rd.req.Started, Complete: o.Whole && rd.delayed == ""}
+	if !o.Whole && whole { // it may have missed changes, so it does not count for lag
 		rd.delay(fmt.Sprintf("the rows updated since %s could not be read completely: %s", open, o.Why))
+		done.Started = schemas.MinInstant
 	}
-	done := &poller.Done{Started: rd.req.Started, Complete: o.Whole && rd.delayed == "", Delayed: rd.delayed}
+	done.Delayed = rd.delayed
 	if err := rd.finish(ctx, done); err != nil {
 		return err
 	}
