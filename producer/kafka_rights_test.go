@@ -161,7 +161,8 @@ func (c command) rules(t *testing.T) *kadm.ACLBuilder {
 
 // docs/deploying.md has them as commands to copy.
 func TestTheCommandsInDeployingGrantTheseRights(t *testing.T) {
-	targets := map[string]string{"[prefixed] [store.] [] []": "topics", "[] [] [storestream-store.] []": "the group",
+	targets := map[string]string{"[prefixed] [store.] [] []": "topics",
+		"[] [] [storestream-store.] []":         "the group",
 		"[prefixed] [] [] [storestream-store.]": "transactional ids"}
 	granted := map[string]bool{}
 	for _, c := range documented(t) {

@@ -86,9 +86,9 @@ func Glance(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) 
 	return all, nil
 }
 
-// AddRefusals rehearses the takeover of each resource that maybe has no working owner, and adds the reason why
-// it would be refused. The owner cannot write that reason into the watermark, because an instance that may not
-// take over may not write.
+// AddRefusals rehearses the takeover of each resource that maybe has no working owner, and adds the reason
+// why it would be refused. The owner cannot write that reason into the watermark, because an instance that
+// may not take over may not write.
 func AddRefusals(ctx context.Context, cfg *config.Config, set *schemas.Set, cluster *producer.Cluster,
 	resources []health.Resource) {
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
