@@ -169,14 +169,21 @@ func (r *rowReader) value(ctx context.Context, value []byte) (decoded schemas.Va
 func ReadTopic(ctx context.Context, c *Cluster, r *schemas.Resource, from []int64, wanted func(int64) bool,
 	fold func(watermark.Published) error) (ends []int64, err error) {
 	topic := c.Topic(r.Name)
-	spans, err := c.spans(ctx, topic, c.admin.ListStartOffsets, c.admin.ListEndOffsets)
+	ends, err = c.endsAgain(ctx, topic, c.admin.ListEndOffsets, func(ends []int64) bool {
+		return shortened(from, ends) != ""
+	})
 	if err != nil {
 		return nil, err
 	}
-	ends = goOn(spans, from)
 	if lost := shortened(from, ends); lost != "" {
 		return nil, fmt.Errorf("topic %s was created anew or lost records while it was read: %s", topic, lost)
 	}
+	starts, err := c.offsets(ctx, topic, c.admin.ListStartOffsets)
+	if err != nil {
+		return nil, err
+	}
+	spans := spansOf(starts, ends)
+	ends = goOn(spans, from)
 	rows := newRowReader(c, target{resource: r}, len(spans))
 	for p, err := range rows.decode(ctx, c.fold(ctx, topic, spans), wanted) {
 		if err != nil {

@@ -153,6 +153,25 @@ func TestAGroupThatIsSharingItsResourcesOutIsNotCalledEmpty(t *testing.T) {
 	})
 }
 
+// A person deletes the topic that the group shares out, and an owner makes it again within a minute. The
+// instances run on meanwhile.
+func TestAGroupWhoseTopicIsGoneIsNotCalledEmpty(t *testing.T) {
+	s, l := plainStage(t), newLedger(t)
+	a := s.cluster("a", nil)
+	_, leave := l.run(a, "a")
+	l.await("a alone", l.everythingOwned("a"))
+	if _, err := s.admin.DeleteTopics(s.ctx(), "store.watermarks"); err != nil {
+		t.Fatal(err)
+	}
+	if members, err := producer.Members(s.ctx(), a); !errors.Is(err, producer.ErrSharing) {
+		t.Errorf("members %+v, %v", members, err)
+	}
+	leave()
+	if members, err := producer.Members(s.ctx(), s.cluster("b", nil)); err != nil || members != nil {
+		t.Errorf("nothing runs: members %+v, %v", members, err)
+	}
+}
+
 func TestInstancesShareTheResourcesAndHandThemOn(t *testing.T) {
 	s, l := plainStage(t), newLedger(t)
 	a, b := s.cluster("a", nil), s.cluster("b", nil)

@@ -36,7 +36,7 @@ var ErrSharing = errors.New("the group is sharing its resources out")
 
 // Members asks the group who has which resource. It leaves out members that are not storestream. There are
 // none if no instance has ever run. ErrSharing means that the group has members, but a broker does not
-// describe them now.
+// describe them now, or the topic is gone that they share out.
 func Members(ctx context.Context, c *Cluster) ([]Member, error) {
 	var groups kadm.DescribedGroups
 	err := awaitCoordinator(ctx, func() (err error) {
@@ -59,10 +59,12 @@ func Members(ctx context.Context, c *Cluster) ([]Member, error) {
 		return nil, fmt.Errorf("describing group %s: %w", c.cfg.Group, err)
 	}
 	topic, err := c.describe(ctx, c.Watermarks())
-	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+	switch {
+	case errors.Is(err, kerr.UnknownTopicOrPartition) && len(group.Members) == 0:
 		return nil, nil
-	}
-	if err != nil {
+	case errors.Is(err, kerr.UnknownTopicOrPartition): // a person deleted it, and an owner makes it again
+		return nil, fmt.Errorf("group %s: %w", c.cfg.Group, ErrSharing)
+	case err != nil:
 		return nil, err
 	}
 	var members []Member

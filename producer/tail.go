@@ -23,6 +23,7 @@ func Tail(ctx context.Context, c *Cluster, r *schemas.Resource, last int, follow
 	watermark.Published, error] {
 	return func(yield func(watermark.Published, error) bool) {
 		log := follower{c: c, topic: c.Topic(r.Name), all: true}
+		rows := newRowReader(c, target{resource: r}, 1) // one, because it asks the registry once for each schema id
 		for first := true; first || follow; first = false {
 			if !first && wait.For(ctx, followPause) != nil {
 				yield(watermark.Published{}, context.Cause(ctx))
@@ -36,7 +37,8 @@ func Tail(ctx context.Context, c *Cluster, r *schemas.Resource, last int, follow
 				yield(watermark.Published{}, err)
 				return
 			}
-			rows, records := newRowReader(c, target{resource: r}, len(spans)), log.fold(ctx, spans)
+			rows.home = partitionsOf(len(spans))
+			records := log.fold(ctx, spans)
 			if first && last >= 0 {
 				records = log.last(ctx, spans, last)
 			}

@@ -55,6 +55,30 @@ func TestTailGivesWhatWasCommittedThenWhatComes(t *testing.T) {
 	}
 }
 
+// A registry that is down, or is asked twice a second, would end it.
+func TestTailAsksTheRegistryOnceForASchema(t *testing.T) {
+	s := plainStage(t)
+	c := s.cluster("a", nil)
+	session := s.take(c)
+	s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+	var got []int64
+	for r, err := range producer.Tail(s.ctx(), c, s.orders(), -1, true) {
+		if err = errors.Join(err, r.Err); err != nil {
+			t.Fatalf("after %v: %v", got, err)
+		}
+		if got = append(got, r.ID); len(got) == 2 {
+			break
+		}
+		if err := s.registry.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		s.commit(session, next(session, s.order(2, "2026-11-20T10:00:00Z", "Shipped")))
+	}
+	if !slices.Equal(got, []int64{1, 2}) {
+		t.Errorf("tail gave %v", got)
+	}
+}
+
 // tailTo follows orders from the beginning to the row id.
 func (s *stage) tailTo(c *producer.Cluster, id int64) error {
 	for r, err := range producer.Tail(s.ctx(), c, s.orders(), -1, true) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -312,6 +313,65 @@ func TestTakingOverLeavesALiveTransactionAlone(t *testing.T) {
 	if users != 1 {
 		t.Errorf("%d watermarks of the other owner were committed, expected 1", users)
 	}
+}
+
+// A broker stands still, which is how a transaction comes to hang. The takeover ends it by the answer of the
+// id's coordinator, and does not wait for the other broker's.
+func TestTakingOverEndsATransactionThoughAnotherBrokerDoesNotAnswer(t *testing.T) {
+	s := newStage(t, kfake.NumBrokers(2))
+	first := s.take(s.cluster("a", nil))
+	s.commit(first, next(first, s.order(1, "2026-11-20T10:00:00Z", "Shipped")))
+	first.Close()
+	const id = "storestream-store.orders"
+	described, err := s.admin.DescribeTransactions(s.ctx(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := described[id]
+	var ended atomic.Bool
+	s.broker.Control(func(kreq kmsg.Request) (kmsg.Response, error, bool) {
+		s.broker.KeepControl()
+		switch req := kreq.(type) {
+		case *kmsg.ListTransactionsRequest:
+			if s.broker.CurrentNode() != known.Coordinator {
+				answer := req.ResponseKind().(*kmsg.ListTransactionsResponse)
+				answer.ErrorCode = kerr.UnknownServerError.Code
+				return answer, nil, true
+			}
+		case *kmsg.DescribeProducersRequest:
+			if !ended.Load() {
+				return openUnder(known.ProducerID, req), nil, true
+			}
+		case *kmsg.AddPartitionsToTxnRequest:
+			ended.Store(true)
+		}
+		return nil, nil, false
+	})
+	s.take(s.cluster("b", nil))
+	if !ended.Load() {
+		t.Error("it took over, and the transaction is open")
+	}
+}
+
+// openUnder answers that a transaction of the producer id is open in each partition of orders.
+func openUnder(producerID int64, req *kmsg.DescribeProducersRequest) kmsg.Response {
+	answer := req.ResponseKind().(*kmsg.DescribeProducersResponse)
+	for _, asked := range req.Topics {
+		t := kmsg.NewDescribeProducersResponseTopic()
+		t.Topic = asked.Topic
+		for _, p := range asked.Partitions {
+			part := kmsg.NewDescribeProducersResponseTopicPartition()
+			part.Partition = p
+			if asked.Topic == "store.orders" {
+				producer := kmsg.NewDescribeProducersResponseTopicPartitionActiveProducer()
+				producer.ProducerID, producer.CurrentTxnStartOffset = producerID, 0
+				part.ActiveProducers = append(part.ActiveProducers, producer)
+			}
+			t.Partitions = append(t.Partitions, part)
+		}
+		answer.Topics = append(answer.Topics, t)
+	}
+	return answer
 }
 
 // Two deployments that write the same topics: the second says so and fences nobody, until the first has been

@@ -50,9 +50,8 @@ func readWatermarks(ctx context.Context, c *Cluster, end lister) (
 func foldWatermark(newest map[string]*kgo.Record, record *kgo.Record) {
 	if slices.Contains(schemas.Names(), string(record.Key)) {
 		foldNewest(newest, math.MaxInt, record, func(r *kgo.Record) *kgo.Record {
-			kept := *r
-			kept.Value = bytes.Clone(r.Value) // out of the batch, which would be kept with it
-			return &kept
+			return &kgo.Record{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
+				Value: bytes.Clone(r.Value)} // out of the batch, which would be kept with it, and with its key
 		})
 	}
 }
