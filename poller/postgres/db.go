@@ -30,8 +30,8 @@ type DB struct {
 }
 
 // Open checks the DSN. It does not connect: if the database is down, the first read fails and is tried
-// again. No error contains a part of the DSN. If set is not nil, it learns when user, password or certificates
-// change.
+// again. No error contains a part of the DSN. If set is not nil, it learns when user, password or
+// certificates change.
 func Open(text rotation.Secret, set *rotation.Set) (*DB, error) {
 	db, err := open(text, set)
 	if err != nil {

@@ -74,7 +74,8 @@ func TestAServerWithoutTLSThatAsksForThePasswordInClearNeverGetsIt(t *testing.T)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err = postgres.CheckServer(t.Context(), db); err == nil || strings.Contains(err.Error(), "s3cret") {
+		_, _, err = postgres.CheckServer(t.Context(), db)
+		if err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%q: %v", test.more, err)
 		}
 		db.Close()
