@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,12 +76,18 @@ type rowReader struct {
 	registry *registry.Client
 	target   target // its ids may be 0, which means unknown
 	home     func(*kgo.Record) int32
-	byID     map[int]*schemas.ValueReader
+	byID     map[int]valueReader
+}
+
+// valueReader reads the values under one schema id, or says why they cannot be read.
+type valueReader struct {
+	*schemas.ValueReader
+	err error
 }
 
 func newRowReader(c *Cluster, t target, partitions int) *rowReader {
 	return &rowReader{registry: c.cfg.Registry, target: t, home: partitionsOf(partitions),
-		byID: make(map[int]*schemas.ValueReader)}
+		byID: make(map[int]valueReader)}
 }
 
 // decode yields the records, decoded. It leaves out rows that are not wanted; nil: all are.
@@ -142,14 +149,12 @@ func (r *rowReader) value(ctx context.Context, value []byte) (decoded schemas.Va
 		if id != r.target.valueID {
 			writer, err = r.registry.Schema(ctx, id)
 		}
-		if err == nil {
-			reader, err = schemas.NewValueReader(r.target.resource, writer)
-		}
-		if err == nil {
+		if err == nil { // a schema that does not fit is remembered, too: a million records may have it
+			reader.ValueReader, reader.err = schemas.NewValueReader(r.target.resource, writer)
 			r.byID[id] = reader
 		}
 	}
-	if err == nil {
+	if err = cmp.Or(err, reader.err); err == nil {
 		decoded, err = reader.Read(value)
 	}
 	if err != nil && !registry.Retryable(err) {

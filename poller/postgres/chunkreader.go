@@ -259,6 +259,9 @@ func (r *chunkReader) retry(ctx context.Context, failures *int, tx *transaction,
 	*failures++
 	pause := time.Duration(0)
 	step, explained := r.db.diagnose(r.Resource.Table, err)
+	if came && errors.Is(err, context.DeadlineExceeded) {
+		step = again // the database did answer: the consumer of the rows took the time
+	}
 	switch step {
 	case smaller:
 		r.Metrics.SQLTimeouts.Inc()

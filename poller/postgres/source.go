@@ -209,14 +209,16 @@ func (s *Source) lookup(ctx context.Context, r poller.Request, yield func(poller
 			}
 		}
 	}
-	if empty { // there are none of these ids: are there others?
+	for failures := 0; empty; { // there are none of these ids: are there others?
 		t, err := s.reader.describe(ctx)
 		if err == nil {
-			none := statement{sql: "SELECT NOT EXISTS (SELECT FROM " + t.name + ")"}
-			_, err = s.reader.db.ask(ctx, t, &s.reader.lineage, &none, &empty)
+			none := statement{sql: "SELECT NOT EXISTS (SELECT FROM " + t.name + ")", locks: t.lockable}
+			if _, err = s.reader.db.ask(ctx, t, &s.reader.lineage, &none, &empty); err == nil {
+				break
+			}
 		}
-		if err != nil {
-			return s.reader.db.explain(s.reader.Resource.Table, err)
+		if err = s.reader.retry(ctx, &failures, nil, err); err != nil {
+			return err
 		}
 	}
 	done := &poller.Done{Started: r.Started, Complete: true, Empty: empty}

@@ -106,6 +106,25 @@ func TestALookupOfRowsThatAreGoneReadsNoOtherWideRows(t *testing.T) {
 	}
 }
 
+// The last question of a lookup is tried again like every other.
+func TestALookupGoesOnAfterItsConnectionWasEnded(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(put(1, "now()"))
+	r := openReader(t, server.DSN(role, password, s.name), postgres.SourceConfig{})
+	r.poll()
+	r.before = func(b poller.Batch) error {
+		s.exec("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = '" + role +
+			"' AND datname = current_database()")
+		return nil
+	}
+	if err := r.read(poller.Request{Kind: poller.Lookup, Suspects: []poller.Suspect{{ID: 1000}}}); err != nil {
+		t.Fatal(err)
+	}
+	if r.done.Empty {
+		t.Error("the table counts as empty")
+	}
+}
+
 // Four connections are open at most. The server waits in the middle of the rows, which are wider than
 // expected.
 func TestACallerThatBreaksOffAmongWideRowsLeavesNoConnectionBehind(t *testing.T) {
