@@ -703,6 +703,30 @@ resources:
 	}
 }
 
+// Else values stay that the file replaces or unsets, such as the key file of another server.
+func TestAKeyOfASectionReplacesAMergedOneWithAllThatIsInIt(t *testing.T) {
+	c := load(t, Input{File: file(t, "c.yaml", `
+resources:
+  users: &slow {interval: 5m, overlap: 10m}
+  products: {<<: *slow, interval: }
+  shipments: {<<: [*slow, {start: 2026-01-31}]}
+kafka:
+  <<: {sasl: {mechanism: SCRAM-SHA-512, username: &broker "b:9092", password: p}, partitions: 12}
+  sasl: {}
+  brokers: [*broker]
+`)})
+	if r := c.Resources["products"]; r.Interval != 30*time.Second || r.Overlap != 10*time.Minute {
+		t.Errorf("products %+v", r)
+	}
+	if r := c.Resources["shipments"]; r.Interval != 5*time.Minute || r.Start.IsZero() {
+		t.Errorf("shipments %+v", r)
+	}
+	k := c.Kafka
+	if k.SASL.Mechanism != "" || k.Partitions != 12 || !slices.Equal(k.Brokers, []string{"b:9092"}) {
+		t.Errorf("kafka %+v", k)
+	}
+}
+
 func TestSecretsComeFromFilesAndAreNeverShown(t *testing.T) {
 	password := file(t, "password", "it's \\ secret\n")
 	key := file(t, "key", "k3y\r\n")

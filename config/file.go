@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,39 +60,46 @@ func layNode(n *yaml.Node, file, path string, l *loader) {
 	}
 	s := setting{Key: path, Text: n.Value, From: fmt.Sprintf("%s:%d", file, n.Line),
 		List: n.Kind != yaml.ScalarNode}
-	_, isLeaf := l.leaves[path]
-	switch {
-	case n.Tag == "!!null" && (path == "" || slices.Contains(l.names, path)):
+	if n.Tag == "!!null" && (path == "" || slices.Contains(l.names, path)) {
 		return // it is not set
-	case n.Kind == yaml.MappingNode && !isLeaf:
-		// What is merged by << comes first: the section's own keys win.
-		for _, merged := range []bool{true, false} {
-			for i := 0; i < len(n.Content); i += 2 {
-				switch name := n.Content[i]; {
-				case (name.Tag == "!!merge") != merged:
-				case merged:
-					layNode(n.Content[i+1], file, path, l)
-				default:
-					layNode(n.Content[i+1], file, join(path, name.Value), l)
-				}
-			}
+	}
+	// The library resolves << in this: a key of the section's own replaces a merged one with all that is in it.
+	section := map[string]yaml.Node{}
+	if n.Kind == yaml.MappingNode && n.Decode(&section) != nil {
+		l.found = append(l.found, Mistake{Key: path, From: s.From, Rule: "expected plain names as keys"})
+		return
+	}
+	names := slices.Sorted(maps.Keys(section))
+	if _, isLeaf := l.leaves[path]; n.Kind == yaml.MappingNode && !isLeaf {
+		for _, name := range names {
+			child := section[name]
+			layNode(&child, file, join(path, name), l)
 		}
 		return
 	}
 	var parts []string
-	for i, child := range n.Content {
-		if child.Kind != yaml.ScalarNode {
-			l.found = append(l.found, Mistake{Key: path, From: s.From, Rule: "expected plain values in it"})
-			return
+	plain := true
+	add := func(before string, child *yaml.Node) {
+		if child.Kind == yaml.AliasNode {
+			child = child.Alias
 		}
-		if n.Kind == yaml.MappingNode && i%2 == 1 {
-			parts[i/2] += "=" + child.Value
-		} else {
-			parts = append(parts, child.Value)
+		parts, plain = append(parts, before+child.Value), plain && child.Kind == yaml.ScalarNode
+	}
+	for _, name := range names {
+		child := section[name]
+		add(name+"=", &child)
+	}
+	if n.Kind == yaml.SequenceNode {
+		for _, child := range n.Content {
+			add("", child)
 		}
 	}
 	if s.List {
 		s.Text = strings.Join(parts, ",")
+	}
+	if !plain {
+		l.found = append(l.found, Mistake{Key: path, From: s.From, Rule: "expected plain values in it"})
+		return
 	}
 	l.set(s)
 }

@@ -219,7 +219,9 @@ func (d DSN) Exposed() (inClear, unverified []string) {
 // Config returns the string's settings for pgx, and no others. Its errors hold no part of the string but the
 // paths of certificates.
 func (d DSN) Config() (*pgxpool.Config, error) {
-	for key, path := range d.Files() {
+	files := d.Files()
+	for _, key := range slices.Sorted(maps.Keys(files)) { // another error each time would be logged each time
+		path := files[key]
 		text, err := rotation.File(path)() // pgx would wait at a pipe
 		if err == nil && (key == "sslrootcert" || key == "sslcert") {
 			if _, err = tlsfile.Certificates([]byte(text)); err != nil { // pgx takes the first half of a cut-off file

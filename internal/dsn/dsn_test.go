@@ -216,3 +216,15 @@ func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Whoever reads the files again logs an error when it changes. Files of one folder that vanish together must
+// not be named in turns.
+func TestOfSeveralFilesThatCannotBeReadTheSameOneIsNamedEachTime(t *testing.T) {
+	d := parse(t, "host=db user=u sslcert=/not/there.crt sslkey=/not/there.key sslrootcert=/not/there.ca")
+	_, first := d.Config()
+	for range 50 {
+		if _, err := d.Config(); err == nil || err.Error() != first.Error() {
+			t.Fatalf("%v after %v", err, first)
+		}
+	}
+}

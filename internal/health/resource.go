@@ -260,15 +260,19 @@ func (r *Resource) Unattended(group string) bool {
 }
 
 // Refuse notes, after Judge, that no instance can take the resource over, as far as a rehearsal tells. why
-// says why, and what to do. The resource is then blocked, or failing if the refusal may pass by itself.
+// says why, and what to do. The resource is then blocked. If the refusal may pass by itself, it is failing,
+// unless its owner says that it is blocked.
 func (r *Resource) Refuse(why string, mayPass bool) {
 	if r.Why != "" {
 		r.Why += "; "
 	}
-	if r.State, r.UpToDate, r.Remedy = Blocked, false, ""; mayPass {
-		r.State = Failing
-	}
 	r.Why += "no instance with this configuration can take it over: " + why
+	switch r.UpToDate = false; {
+	case !mayPass:
+		r.State, r.Remedy = Blocked, ""
+	case r.State != Blocked:
+		r.State, r.Remedy = Failing, ""
+	}
 }
 
 // late says why the resource is not up to date although it publishes, "" if it is.

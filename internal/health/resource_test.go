@@ -190,6 +190,16 @@ func TestATakeoverThatIsRefusedBlocksUnlessTheRefusalMayPass(t *testing.T) {
 	if r.State != Blocked || r.UpToDate || r.Text() != text {
 		t.Errorf("%s: %q", r.State, r.Text())
 	}
+	blocked := at(time.Second)
+	blocked.Owner = "a"
+	blocked.Trouble = &watermark.Trouble{Why: "poll.memory is full", Since: now.Add(-time.Minute)}
+	blocked.Judge()
+	remedy := blocked.Remedy
+	blocked.Refuse("connection refused", true)
+	if blocked.State != Blocked || blocked.Remedy != remedy || blocked.UpToDate ||
+		!strings.HasPrefix(blocked.Text(), "blocked for 1m0s, nothing is published: poll.memory is full; ") {
+		t.Errorf("%s, %q: %q", blocked.State, blocked.Remedy, blocked.Text())
+	}
 }
 
 // Every reason has one state and one remedy, whichever of them it is.
