@@ -47,30 +47,29 @@ func (s *Session) fill(tx watermark.Transaction, mark *watermark.Watermark) *bat
 		letters: slices.Clone(s.letters.ends)}
 	keys := make([]byte, 0, rows*watermark.MaxKeySize) // each key is a part of it
 	byKey, partitions := kgo.StickyKeyPartitioner(nil).ForTopic(""), s.data.partitions
-	add := func(id int64, value []byte, at schemas.Instant) *kgo.Record {
+	for i := range rows {
+		id, value, at, stray := int64(0), []byte(nil), mark.Written, int32(-1)
+		switch gone := i - len(tx.Rows); {
+		case gone < 0:
+			row := &tx.Rows[i]
+			schemas.SetSchemaID(row.Value, t.valueID)
+			id, value = row.ID, row.Value
+			if at = row.UpdatedAt; at > mark.Written {
+				at, mark.DedupFrom = mark.Written, min(mark.DedupFrom, mark.Written)
+			}
+		case gone < len(tx.Deletes):
+			id = tx.Deletes[gone]
+		default:
+			id, stray = tx.Strays[gone-len(tx.Deletes)].ID, tx.Strays[gone-len(tx.Deletes)].Partition
+		}
 		from := len(keys)
 		keys = schemas.AppendKey(keys, id)
 		schemas.SetSchemaID(keys[from:], t.keyID)
 		b.records = append(b.records, kgo.Record{Topic: t.topic, Key: keys[from:len(keys):len(keys)], Value: value,
-			Timestamp: recordTime(at)})
-		record := &b.records[len(b.records)-1]
-		record.Partition = int32(byKey.Partition(record, partitions))
-		return record
-	}
-	for i := range tx.Rows {
-		row := &tx.Rows[i]
-		schemas.SetSchemaID(row.Value, t.valueID)
-		stamped := row.UpdatedAt
-		if stamped > mark.Written {
-			stamped, mark.DedupFrom = mark.Written, min(mark.DedupFrom, mark.Written)
+			Timestamp: recordTime(at), Partition: stray})
+		if record := &b.records[i]; stray < 0 {
+			record.Partition = int32(byKey.Partition(record, partitions))
 		}
-		add(row.ID, row.Value, stamped)
-	}
-	for _, id := range tx.Deletes {
-		add(id, nil, mark.Written)
-	}
-	for _, stray := range tx.Strays {
-		add(stray.ID, nil, mark.Written).Partition = stray.Partition
 	}
 	for _, letter := range tx.DeadLetters {
 		record := deadLetterRecord(s.letters.name, t.limits[s.letters.name], t.resource.Name, letter)

@@ -50,7 +50,7 @@ func TestTheTableIsAlignedAndLeavesOutTheSourceWhereThereIsNoRoom(t *testing.T) 
   store.order_items    181,000     4.2     2m5s  2026-11-21 09:53:02  failing f…
   store.products             0       0        -  not yet              first load
   store.users           20,000       0     0.4s  not yet              settling …
-  store.shipments            0       0        -  not yet              taking ov…`,
+  store.shipments            0       0        -  not yet              resuming`,
 	} {
 		got := table(sample(), false, width)
 		if wanted := strings.Split(want, "\n")[1:]; !slices.Equal(got[:len(wanted)], wanted) {
