@@ -48,7 +48,9 @@ func (s *Session) fill(tx watermark.Transaction, mark *watermark.Watermark) *bat
 	keys := make([]byte, 0, rows*watermark.MaxKeySize) // each key is a part of it
 	byKey, partitions := kgo.StickyKeyPartitioner(nil).ForTopic(""), s.data.partitions
 	for i := range rows {
-		id, value, at, stray := int64(0), []byte(nil), mark.Written, int32(-1)
+		var id int64
+		var value []byte
+		at, stray := mark.Written, int32(-1)
 		switch gone := i - len(tx.Rows); {
 		case gone < 0:
 			row := &tx.Rows[i]
