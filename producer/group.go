@@ -218,13 +218,13 @@ func (g *Group) Confirm(ctx context.Context) error {
 
 // assign takes in partitions that the group gave us.
 func (g *Group) assign(ctx context.Context, given map[string][]int32) {
-	g.waiting.Store("")
 	g.mu.Lock()
 	for _, p := range given[g.c.Watermarks()] {
 		g.assigned[p] = true
 	}
 	g.mu.Unlock()
 	g.look(ctx)
+	g.waiting.Store("") // not before it has owners: /readyz would take it for a standby
 }
 
 // remove gives up partitions. It cancels their owners and waits for them, so that the group hands the
