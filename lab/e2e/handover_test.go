@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"fmt"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -17,8 +19,23 @@ func (s *stack) quiet() {
 	s.fake.StartTraffic(0)
 	s.fake.Quiesce()
 	for resource, records := range s.converge() {
+		if resource == storefake.Orders && s.wroteAnew != nil {
+			records = onceEach(records, s.wroteAnew)
+		}
 		inOrder(s.t, resource, records)
 	}
+}
+
+// onceEach leaves out a record that repeats the one before of a row that the service wrote anew as it was. If
+// the row lay within the overlap, it may be published again (docs/design.md, what is promised).
+func onceEach(records []record, wroteAnew func(id int64) bool) []record {
+	last := map[int64]record{}
+	return slices.DeleteFunc(slices.Clone(records), func(r record) bool {
+		before, there := last[r.id]
+		last[r.id] = r
+		return there && wroteAnew(r.id) && r.updatedAt.Equal(before.updatedAt) &&
+			fmt.Sprint(r.value) == fmt.Sprint(before.value)
+	})
 }
 
 // An owner that is paused beyond the session's end wakes up with rows that it read long ago. Another has

@@ -117,6 +117,7 @@ func (s *stack) addChannel() {
 	s.t.Helper()
 	s.sql("ALTER TABLE orders ADD COLUMN channel text DEFAULT 'web'")
 	s.sql(fmt.Sprintf("UPDATE orders SET channel = 'shop' WHERE id <= %d AND id %% 2 = 0", firstOrders))
+	s.wroteAnew = func(id int64) bool { return id <= firstOrders && id%2 == 0 }
 }
 
 // A column, and a field over REST, come while the shop trades. Instances are restarted one after the other

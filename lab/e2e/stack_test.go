@@ -36,6 +36,8 @@ type stack struct {
 	ask    func(addr, path string) (*http.Response, error)
 	topics map[string]topicCopy
 	sees   view
+	// wroteAnew tells the orders that the service wrote anew as they were, with the same updated_at.
+	wroteAnew func(id int64) bool
 }
 
 // view says how the topic of a resource shows a row of the service, where that is not as storefake knows it;
