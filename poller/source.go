@@ -29,19 +29,6 @@ type Source interface {
 	Read(ctx context.Context, r Request) iter.Seq2[Batch, error]
 }
 
-// Each calls take for each batch of a read. It returns the first error of either.
-func Each(batches iter.Seq2[Batch, error], take func(Batch) error) error {
-	for b, err := range batches {
-		if err == nil {
-			err = take(b)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Kind is the purpose of a Request.
 type Kind int
 

@@ -2,7 +2,6 @@ package producer_test
 
 import (
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -129,9 +128,6 @@ func TestATopicThatWouldLoseDataIsRefusedAndLeftAsItIs(t *testing.T) {
 
 // A topic that was deleted and made anew holds nothing of what the watermark says was published.
 func TestADataTopicThatWasMadeAnewIsAFirstLoad(t *testing.T) {
-	if strings.HasPrefix(os.Getenv("SERVERS_KAFKA"), "3.") {
-		t.Skip("these brokers are written to by the topic's name: an owner notices by its look once a minute")
-	}
 	s := plainStage(t)
 	c := s.cluster("a", nil)
 	session := s.take(c)

@@ -57,7 +57,7 @@ func BenchmarkFirstLoad(b *testing.B) {
 			Metrics: metrics.New(prometheus.NewRegistry()).Resource("orders"),
 		})
 		everything := poller.Request{Kind: poller.Pass, From: schemas.MinInstant}
-		err := poller.Each(s.Read(ctx, everything), func(batch poller.Batch) error {
+		err := each(s.Read(ctx, everything), func(batch poller.Batch) error {
 			n += len(batch.Rows)
 			runtime.ReadMemStats(&after)
 			peak = max(peak, after.HeapAlloc)

@@ -194,7 +194,7 @@ func TestAComparisonDoesNotBelieveAServerThatLagsBehindWhatPollsRead(t *testing.
 	for _, q := range []poller.Request{{Kind: poller.Full},
 		{Kind: poller.Lookup, Suspects: []poller.Suspect{{ID: 1}, {ID: 2}}}} {
 		shown := 0
-		err := poller.Each(beside.Read(t.Context(), q), func(b poller.Batch) error {
+		err := each(beside.Read(t.Context(), q), func(b poller.Batch) error {
 			shown += len(b.Rows)
 			return nil
 		})

@@ -102,7 +102,7 @@ func (r *reader) readOnce(q poller.Request) error {
 	q.Identity = r.identity
 	q.Started = schemas.InstantOf(time.Now())
 	r.done, r.batches = poller.Done{}, nil
-	return poller.Each(r.source.Read(r.t.Context(), q), func(b poller.Batch) error {
+	return each(r.source.Read(r.t.Context(), q), func(b poller.Batch) error {
 		if r.before != nil {
 			if err := r.before(b); err != nil {
 				return err

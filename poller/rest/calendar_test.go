@@ -66,7 +66,7 @@ func (s *service) twoLivesOf(which string, crash int, source func() *Source) {
 		src := source()
 		src.linger = 0
 		from, batches := settled, 0
-		err := poller.Each(src.Read(s.t.Context(), poller.Request{From: from}), func(b poller.Batch) error {
+		err := each(src.Read(s.t.Context(), poller.Request{From: from}), func(b poller.Batch) error {
 			for _, row := range b.Rows {
 				if row.UpdatedAt >= from {
 					got[row.ID]++

@@ -614,7 +614,7 @@ func TestAReadThatWasCutShortIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := errors.New("not written")
-	err := poller.Each(src.Read(t.Context(), pass(from)), func(poller.Batch) error { return failed })
+	err := each(src.Read(t.Context(), pass(from)), func(poller.Batch) error { return failed })
 	if !errors.Is(err, failed) {
 		t.Fatal(err)
 	}

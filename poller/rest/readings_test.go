@@ -30,7 +30,7 @@ func (f *follower) poll(t *testing.T, whole bool) (complete bool, err error) {
 	from := f.settled
 	request := poller.Request{Kind: poller.Pass, Complete: whole, From: from,
 		Started: schemas.InstantOf(time.Now())}
-	err = poller.Each(f.src.Read(t.Context(), request), func(b poller.Batch) error {
+	err = each(f.src.Read(t.Context(), request), func(b poller.Batch) error {
 		for _, row := range b.Rows {
 			if row.UpdatedAt >= from {
 				f.rows[row.ID] = row

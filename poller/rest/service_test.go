@@ -256,7 +256,7 @@ type taken struct {
 
 func readAll(ctx context.Context, s poller.Source, r poller.Request) (*taken, error) {
 	got := &taken{rows: map[int64]schemas.Record{}, settled: schemas.MinInstant}
-	err := poller.Each(s.Read(ctx, r), func(b poller.Batch) error {
+	err := each(s.Read(ctx, r), func(b poller.Batch) error {
 		got.batches++
 		got.age = max(got.age, b.Age)
 		for _, row := range b.Rows {

@@ -94,7 +94,9 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	o.compare.TooLarge = poller.TooLarge(limit)
+	o.compare.TooLarge = func(row *schemas.Record) bool {
+		return watermark.RowOverhead+len(row.Value) > limit
+	}
 	for number, more := 1, true; more; number++ {
 		part := reconcile.New(o.compare)
 		select {
