@@ -143,6 +143,9 @@ func (s *Session) Commit(ctx context.Context, tx watermark.Transaction) error {
 	if err := s.lookAgain(ctx); err != nil {
 		return err
 	}
+	if err := s.sameTopic(ctx); err != nil {
+		return err
+	}
 	mark := s.stamp(tx.Watermark)
 	b := s.fill(tx, &mark)
 	if err := s.cl.BeginTransaction(); err != nil {
@@ -165,6 +168,19 @@ func (s *Session) Commit(ctx context.Context, tx watermark.Transaction) error {
 		} else {
 			s.deadLetters[letter.Key] = watermark.DeadLetterHash(letter.Row)
 		}
+	}
+	return nil
+}
+
+// sameTopic ends the session if another topic has the data topic's name now. No commit shows this. Brokers
+// before 4.0 take records by the topic's name. Later ones refuse them as if the topic were not known yet.
+func (s *Session) sameTopic(ctx context.Context) error {
+	now, err := s.c.describe(ctx, s.data.name)
+	switch {
+	case err != nil && passing(err):
+		return fmt.Errorf("looking at topic %s: %w: %w", s.data.name, ErrAborted, err)
+	case err != nil, differ(topicID(now), s.data.id):
+		return s.lose("looking at topic "+s.data.name, cmp.Or(err, errAnother))
 	}
 	return nil
 }
@@ -215,8 +231,8 @@ func (s *Session) changed(ctx context.Context) error {
 			return err
 		}
 		other := shortened(log.ends, ends)
-		if log.ends != nil && differ(topicID(now), log.id) {
-			other = "it was created anew"
+		if log == &s.letters && differ(topicID(now), log.id) {
+			other = errAnother.Error()
 		} else if len(now.Partitions) != log.partitions {
 			other = "its partitions were changed"
 		}
@@ -261,9 +277,13 @@ func (s *Session) unhide(ctx context.Context, hidden []string) error {
 	return nil
 }
 
-// errBehind: records got offsets that their log had passed before.
-var errBehind = errors.New("it was created anew or lost records: records got offsets that its log " +
-	"had passed before")
+var (
+	// errBehind: records got offsets that their log had passed before.
+	errBehind = errors.New("it was created anew or lost records: records got offsets that its log " +
+		"had passed before")
+	// errAnother: the topic has another id.
+	errAnother = errors.New("it was created anew")
+)
 
 // aheadAtMost limits how far a previous owner's clock may have been ahead of ours.
 const aheadAtMost = time.Hour
