@@ -15,7 +15,7 @@ import (
 type Config struct {
 	Brokers           []string // host:port
 	TopicPrefix       string   // "store.": the data topic of orders is store.orders
-	Partitions        int32    // of topics that we create
+	Partitions        int32    // of data topics that we create
 	ReplicationFactor int16    // of topics that we create; -1: the broker's default
 	// TopicSettings override our own settings of topics that we create, except cleanup.policy.
 	TopicSettings map[string]string

@@ -4,7 +4,7 @@
 //
 // A Cluster is the connection. Everything else is given one:
 //
-//	Group      which resources this instance owns           group.go, members.go
+//	Group      which resources this instance owns           group.go, sharing.go, members.go
 //	Take       makes it the only one that writes a topic    take.go
 //	Session    writes that topic, one transaction a batch   session.go, batch.go
 //	Requests   what the command line asks of the owners     requests.go

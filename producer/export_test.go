@@ -1,7 +1,9 @@
 package producer
 
+import "github.com/twmb/franz-go/pkg/kgo"
+
 // PartitionOf is the partition that a name belongs to.
-var PartitionOf = partitionOf
+func PartitionOf(key string, n int) int32 { return partitionsOf(n)(&kgo.Record{Key: []byte(key)}) }
 
 // ShortLogPause is between two looks at a log that seems to lack its end.
 var ShortLogPause = &shortLogPause

@@ -35,12 +35,10 @@ const (
 	// rebalanceTimeout is how long a rebalance waits for members that do not come, such as one that was killed
 	// while it joined: it stands between such a death and the handover.
 	rebalanceTimeout = 2 * revokeTimeout
-	// lookInterval is the time between two checks for partitions that were added to the watermark topic.
-	lookInterval = 5 * time.Second
 )
 
-// Group is this instance's membership in the consumer group that shares the resources out: a resource belongs
-// to the member that is assigned the partition of the watermark topic that its name hashes to. Run it once.
+// Group is this instance's membership in the consumer group that shares the resources out (sharing). Run it
+// once.
 type Group struct {
 	c            *Cluster
 	resources    []string // that are enabled here
@@ -51,13 +49,11 @@ type Group struct {
 	// share, even an empty one.
 	waiting atomic.Value
 
-	mu         sync.Mutex
-	cl         *kgo.Client // nil before the group was joined and after it was left
-	left       bool        // no owner begins any more
-	assigned   map[int32]bool
-	partitions int               // of the watermark topic
-	owners     map[string]*owner // the newest of each resource
-	running    sync.WaitGroup
+	mu      sync.Mutex
+	cl      *kgo.Client       // nil before the group was joined and after it was left
+	left    bool              // no owner begins any more
+	owners  map[string]*owner // the newest of each resource
+	running sync.WaitGroup
 }
 
 // owner is an own function that was called.
@@ -77,7 +73,7 @@ type owner struct {
 func NewGroup(c *Cluster, resources []string, finishWithin time.Duration,
 	own func(ctx context.Context, resource string)) *Group {
 	g := &Group{c: c, resources: resources, finishWithin: finishWithin, own: own,
-		assigned: make(map[int32]bool), owners: make(map[string]*owner)}
+		owners: make(map[string]*owner)}
 	g.waiting.Store("kafka")
 	return g
 }
@@ -94,13 +90,11 @@ func (g *Group) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for wait.For(ctx, lookInterval) == nil {
-		g.look(ctx)
-	}
+	<-ctx.Done()
 	g.mu.Lock()
 	g.left = true
 	g.mu.Unlock()
-	g.stop(context.Cause(ctx), g.finishWithin)
+	g.stop(g.resources, context.Cause(ctx), g.finishWithin)
 	g.leave(cl)
 	return nil
 }
@@ -130,24 +124,36 @@ func (g *Group) ready(ctx context.Context) error {
 
 func (g *Group) join() (*kgo.Client, error) {
 	type byTopic = map[string][]int32
+	remove := func(why error) func(context.Context, *kgo.Client, byTopic) {
+		return func(_ context.Context, _ *kgo.Client, taken byTopic) {
+			g.stop(shared(taken[g.c.Watermarks()]), why, revokeTimeout)
+		}
+	}
 	cl, err := g.c.client(
 		kgo.ClientID(memberID(g.c.cfg.Instance, g.resources)),
 		kgo.ConsumerGroup(g.c.cfg.Group),
 		kgo.ConsumeTopics(g.c.Watermarks()),
-		// The group is for assignment alone. A static member would wait for its own ghost under a new id, and fence
-		// its twin under an equal one.
+		kgo.Balancers(sharing{kgo.CooperativeStickyBalancer(), g.c.Watermarks()}),
+		// The group is for assignment alone, so nothing is fetched. A static member would wait for its own ghost
+		// under a new id, and fence its twin under an equal one.
 		kgo.DisableAutoCommit(),
+		kgo.AdjustFetchOffsetsFn(func(context.Context, map[string]map[int32]kgo.Offset) (
+			map[string]map[int32]kgo.Offset, error) {
+			return nil, nil
+		}),
 		kgo.SessionTimeout(g.c.cfg.SessionTimeout), kgo.HeartbeatInterval(g.c.cfg.SessionTimeout/beats),
-		kgo.RebalanceTimeout(rebalanceTimeout), kgo.MetadataMaxAge(lookInterval),
+		kgo.RebalanceTimeout(rebalanceTimeout),
 		kgo.WithHooks(g),
-		kgo.OnPartitionsAssigned(func(ctx context.Context, _ *kgo.Client, p byTopic) { g.assign(ctx, p) }),
-		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, p byTopic) { g.remove(p, ErrRevoked) }),
-		kgo.OnPartitionsLost(func(_ context.Context, _ *kgo.Client, p byTopic) { g.remove(p, ErrLostOwnership) }),
+		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, given byTopic) {
+			g.start(shared(given[g.c.Watermarks()]))
+			g.waiting.Store("") // not before it has owners: /readyz would take it for a standby
+		}),
+		kgo.OnPartitionsRevoked(remove(ErrRevoked)),
+		kgo.OnPartitionsLost(remove(ErrLostOwnership)),
 	)
 	if err != nil {
 		return nil, err
 	}
-	cl.PauseFetchTopics(g.c.Watermarks()) // the group is for assignment alone
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.cl = cl
@@ -215,63 +221,14 @@ func (g *Group) Confirm(ctx context.Context) error {
 	return nil
 }
 
-// assign takes in partitions that the group gave us.
-func (g *Group) assign(ctx context.Context, given map[string][]int32) {
-	g.mu.Lock()
-	for _, p := range given[g.c.Watermarks()] {
-		g.assigned[p] = true
-	}
-	g.mu.Unlock()
-	g.look(ctx)
-	g.waiting.Store("") // not before it has owners: /readyz would take it for a standby
-}
-
-// remove gives up partitions. It cancels their owners and waits for them, so that the group hands the
-// resources on when they are free.
-func (g *Group) remove(taken map[string][]int32, why error) {
-	g.mu.Lock()
-	for _, p := range taken[g.c.Watermarks()] {
-		delete(g.assigned, p)
-	}
-	g.mu.Unlock()
-	g.stop(why, revokeTimeout)
-}
-
-// look starts and stops owners by the number of partitions that the watermark topic has now. If partitions
-// are added, names belong to other partitions at once, and the group follows some seconds later. Meanwhile
-// a resource may have no owner here. Or, for a moment, two instances that count differently both own it,
-// and one fences the other.
-func (g *Group) look(ctx context.Context) {
-	ask, cancel := context.WithTimeout(ctx, 3*time.Second)
-	defer cancel()
-	topic, err := g.c.describe(ask, g.c.Watermarks())
-	g.mu.Lock()
-	if err == nil {
-		g.partitions = len(topic.Partitions)
-	}
-	moved := slices.ContainsFunc(g.resources, func(r string) bool {
-		return g.owners[r] != nil && !g.owners[r].stopped && !g.ours(r)
-	})
-	g.mu.Unlock()
-	if moved { // else there is at most an owner that was waited for, and it must not delay the others
-		g.stop(ErrRevoked, revokeTimeout)
-	}
-	g.start()
-}
-
-// ours reports whether resource falls to this instance. The caller holds g.mu.
-func (g *Group) ours(resource string) bool {
-	return !g.left && g.partitions > 0 && g.assigned[partitionOf(resource, g.partitions)]
-}
-
-// start runs an owner for each resource that is ours and has none. It waits for one that is still busy
-// stopping: a process does not fence itself.
-func (g *Group) start() {
+// start runs an owner for each of the resources that is enabled here and has none. It waits for one that is
+// still busy stopping: a process does not fence itself.
+func (g *Group) start(resources []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, resource := range g.resources {
+	for _, resource := range resources {
 		before := g.owners[resource]
-		if !g.ours(resource) || before != nil && !before.stopped {
+		if g.left || !slices.Contains(g.resources, resource) || before != nil && !before.stopped {
 			continue
 		}
 		ctx, cancel := context.WithCancelCause(context.Background())
@@ -291,18 +248,16 @@ func (g *Group) start() {
 	}
 }
 
-// stop cancels the owners of resources that are not ours any more, and waits for all that were cancelled, up
-// to a limit. If one is still at work then, its successor fences it.
-func (g *Group) stop(why error, limit time.Duration) {
+// stop cancels the owners of the resources and waits for them, up to a limit, so that the group hands the
+// resources on when they are free. If an owner is still at work then, its successor fences it.
+func (g *Group) stop(resources []string, why error, limit time.Duration) {
 	g.mu.Lock()
 	var stopped []*owner
-	for resource, o := range g.owners {
-		if !o.stopped && !g.ours(resource) {
+	for _, resource := range resources {
+		if o := g.owners[resource]; o != nil && !o.stopped {
 			o.stopped = true
 			o.cancel(why)
 			g.c.log.Info("no longer owning", zap.String("resource", resource), zap.NamedError("reason", why))
-		}
-		if o.stopped {
 			stopped = append(stopped, o)
 		}
 	}
@@ -323,8 +278,7 @@ func (g *Group) stop(why error, limit time.Duration) {
 // client joins again by itself.
 func (g *Group) OnGroupManageError(err error) {
 	if errors.Is(err, kerr.InvalidSessionTimeout) {
-		err = fmt.Errorf("the brokers refuse kafka.session_timeout, %s: expected group.min.session.timeout.ms to "+
-			"group.max.session.timeout.ms of their settings: %w", g.c.cfg.SessionTimeout, err)
+		err = fmt.Errorf("the brokers refuse kafka.session_timeout, %s: %w", g.c.cfg.SessionTimeout, err)
 		g.waiting.Store("kafka: " + err.Error())
 	}
 	g.c.log.Warn("out of the group, joining again", zap.String("group", g.c.cfg.Group), zap.Error(err))

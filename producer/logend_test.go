@@ -478,7 +478,8 @@ func (s *stage) putWatermark(mark watermark.Watermark) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...)) // s.cl may know another topic of that name
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), // s.cl may know another topic of that name
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		s.t.Fatal(err)
 	}

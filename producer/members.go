@@ -36,7 +36,7 @@ var ErrSharing = errors.New("the group is sharing its resources out")
 
 // Members asks the group who has which resource. It leaves out members that are not storestream. There are
 // none if no instance has ever run. ErrSharing means that the group has members, but a broker does not
-// describe them now, or the topic is gone that they share out.
+// describe them now.
 func Members(ctx context.Context, c *Cluster) ([]Member, error) {
 	var groups kadm.DescribedGroups
 	err := awaitCoordinator(ctx, func() (err error) {
@@ -58,15 +58,6 @@ func Members(ctx context.Context, c *Cluster) ([]Member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("describing group %s: %w", c.cfg.Group, err)
 	}
-	topic, err := c.describe(ctx, c.Watermarks())
-	switch {
-	case errors.Is(err, kerr.UnknownTopicOrPartition) && len(group.Members) == 0:
-		return nil, nil
-	case errors.Is(err, kerr.UnknownTopicOrPartition): // a person deleted it, and an owner makes it again
-		return nil, fmt.Errorf("group %s: %w", c.cfg.Group, ErrSharing)
-	case err != nil:
-		return nil, err
-	}
 	var members []Member
 	for _, described := range group.Members {
 		id, ours := strings.CutPrefix(described.ClientID, clientPrefix)
@@ -76,14 +67,14 @@ func Members(ctx context.Context, c *Cluster) ([]Member, error) {
 		}
 		member := Member{Instance: id[:at],
 			Resources: strings.FieldsFunc(id[at+1:], func(r rune) bool { return r == ',' })}
-		var partitions []int32
+		var owned []string
 		if assigned, ok := described.Assigned.AsConsumer(); ok { // it shares out one topic
 			for _, t := range assigned.Topics {
-				partitions = append(partitions, t.Partitions...)
+				owned = append(owned, shared(t.Partitions)...)
 			}
 		}
 		for _, resource := range member.Resources {
-			if slices.Contains(partitions, partitionOf(resource, len(topic.Partitions))) {
+			if slices.Contains(owned, resource) {
 				member.Owned = append(member.Owned, resource)
 			}
 		}

@@ -8,6 +8,3 @@ func partitionsOf(n int) func(*kgo.Record) int32 {
 	byKey := kgo.StickyKeyPartitioner(nil).ForTopic("")
 	return func(r *kgo.Record) int32 { return int32(byKey.Partition(r, n)) }
 }
-
-// partitionOf is the partition, of n, that a key belongs in.
-func partitionOf(key string, n int) int32 { return partitionsOf(n)(&kgo.Record{Key: []byte(key)}) }

@@ -101,7 +101,7 @@ func TestTakingOverWaitsForANeighboursOpenTransaction(t *testing.T) {
 	first := s.take(s.cluster("a", nil))
 	s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
 	neighbour := s.transactional("storestream-store.users")
-	partition := producer.PartitionOf("orders", 3)
+	const partition = 0
 	s.write(neighbour, &kgo.Record{Topic: "store.watermarks", Partition: partition, Key: []byte("users"),
 		Value: []byte("{}")})
 	s.commit(first, next(first, s.order(2, "2026-11-20T10:00:00Z", "Shipped")))
@@ -136,7 +136,7 @@ func TestALogWhoseLastOffsetsWereCompactedAwayIsReadToItsEnd(t *testing.T) {
 	s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
 	first.Close()
 	// The watermark stands at 0, its marker at 1, and what stood at 2 is gone.
-	partition := producer.PartitionOf("orders", 3)
+	const partition = 0
 	s.broker.ControlKey(int16(kmsg.ListOffsets), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
 		s.broker.KeepControl()
 		return listOffsets(kreq.(*kmsg.ListOffsetsRequest), "store.watermarks", partition, 3)
@@ -213,6 +213,9 @@ func TestForgedStateInAnotherPartitionIsNotBelieved(t *testing.T) {
 	tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/7", Row: []byte(`{"id":7}`)}}
 	s.commit(first, tx)
 	first.Close()
+	if _, err := s.admin.UpdatePartitions(s.ctx(), 3, "store.dead_letters"); err != nil {
+		t.Fatal(err)
+	}
 	forged := first.Watermark()
 	later := time.Now().Add(time.Hour)
 	forged.Rows, forged.Written = 1000, schemas.InstantOf(later)

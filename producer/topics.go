@@ -13,6 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"go.uber.org/zap"
+
+	"github.com/storestream/storestream/schemas"
 )
 
 // topicSpec is how a topic must be, and how we create it.
@@ -107,7 +109,11 @@ func topicSpecs(c *Cluster, resources []string) []topicSpec {
 
 	specs := []topicSpec{newSpec(c, c.Watermarks(), state, marks), newSpec(c, c.DeadLetters(), state, erasing),
 		newSpec(c, c.requestsTopic(), map[string]string{"retention.ms": millis(week)})}
-	specs[2].partitions = 1 // the state partition, which is not balanced among instances
+	for i := range specs {
+		specs[i].partitions = 1 // the state partition
+	}
+	// By these Kafka's own tools show who has which resource (sharing). A topic with fewer serves as well.
+	specs[0].partitions = int32(len(schemas.Names()))
 	specs[2].settings["cleanup.policy"] = "delete"
 	for _, resource := range resources {
 		specs = append(specs, newSpec(c, c.Topic(resource), data, erasing))
