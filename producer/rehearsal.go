@@ -98,7 +98,8 @@ func (f *Rehearsal) look(ctx context.Context, c *Cluster, spec topicSpec, data b
 	if err != nil {
 		return err
 	}
-	if refusal := spec.refuse(settings); refusal != nil {
+	refusal, concerns := spec.judge(settings)
+	if refusal != nil {
 		return refusal
 	}
 	replicas := math.MaxInt
@@ -111,10 +112,14 @@ func (f *Rehearsal) look(ctx context.Context, c *Cluster, spec topicSpec, data b
 	if inSync, err := strconv.Atoi(settings["min.insync.replicas"]); err == nil && replicas < inSync {
 		return spec.refusal("min.insync.replicas", settings["min.insync.replicas"],
 			fmt.Sprintf("%d at most, its number of replicas (every write is refused)", replicas),
-			"min.insync.replicas="+strconv.Itoa(replicas))
+			strconv.Itoa(replicas))
 	}
 	brokers, err := c.admin.ListBrokers(ctx)
-	f.Concerns = append(f.Concerns, spec.concerns(settings, replicas, len(brokers))...)
+	if replicas < 2 && len(brokers) > 1 {
+		concerns = append(concerns, &RefusedError{Topic: spec.name, Setting: "the number of replicas", Found: "1",
+			Expected: "3 (what it holds is lost with that broker)", Do: "raise it (kafka-reassign-partitions.sh)"})
+	}
+	f.Concerns = append(f.Concerns, concerns...)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -50,7 +51,7 @@ func Refused(err error) bool {
 
 const (
 	week     = 7 * 24 * time.Hour
-	tenYears = 10 * 365 * 24 * time.Hour
+	tenYears = 10 * 365 * 24 * 3_600_000 // in ms
 )
 
 // The topic settings that decide how long deleted values and their tombstones stay.
@@ -144,7 +145,7 @@ func EnsureTopics(ctx context.Context, c *Cluster, resources ...string) error {
 		if err != nil {
 			return err
 		}
-		if refusal := spec.refuse(settings); refusal != nil {
+		if refusal, _ := spec.judge(settings); refusal != nil {
 			refused = append(refused, refusal)
 		}
 	}
@@ -171,95 +172,73 @@ func (s topicSpec) create(ctx context.Context,
 	if !slices.ContainsFunc(person, func(code error) bool { return errors.Is(err, code) }) {
 		return fmt.Errorf("creating topic %s: %w (%s)", s.name, err, made.ErrMessage)
 	}
-	return &RefusedError{Topic: s.name, Setting: "its creation", Expected: "a topic",
+	return &RefusedError{Topic: s.name, Setting: "its creation",
 		Found: fmt.Sprintf("refused by the broker (%v %s)", err, made.ErrMessage),
+		Expected: fmt.Sprintf("%d partitions, replication factor %d, settings %v", s.partitions, s.replicas,
+			s.settings),
 		Do: "set kafka.replication_factor and kafka.topic_settings to what the brokers accept (many managed ones " +
-			"want segment.bytes=52428800 or more), allow this user to create topics, or create it: " +
-			s.createCommand(),
+			"want segment.bytes=52428800 or more), allow this user to create topics, or create it like that",
 		// Too few brokers for the replicas may be brokers that are only starting: a controller calls them fenced
 		// until their first heartbeats have come.
 		MayPass: errors.Is(err, kerr.InvalidReplicationFactor)}
 }
 
-// createCommand creates the topic as we would.
-func (s topicSpec) createCommand() string {
-	args := []string{"--create", "--topic", s.name, "--partitions", strconv.Itoa(int(s.partitions))}
-	if s.replicas > 0 {
-		args = append(args, "--replication-factor", strconv.Itoa(int(s.replicas)))
-	}
-	for _, key := range slices.Sorted(maps.Keys(s.settings)) {
-		args = append(args, "--config", key+"="+s.settings[key])
-	}
-	return s.c.Tool("kafka-topics.sh", args...)
-}
-
-// refuse returns the reason why a topic would lose or spoil data, or nil. Settings that only cost disk or
-// time are left to the person who made the topic.
-func (s topicSpec) refuse(found map[string]string) *RefusedError {
+// judge compares a topic's settings with what storestream needs. refused is the first by which the topic
+// would lose or spoil data, or nil. concerns only cost something: they are left to the person who made the
+// topic. A limit that the broker does not tell, or that is negative, counts as none.
+func (s topicSpec) judge(found map[string]string) (refused *RefusedError, concerns []*RefusedError) {
 	for _, key := range []string{"cleanup.policy", "message.timestamp.type"} {
 		// compact,delete loses rows that did not change for the retention time. LogAppendTime loses the record
 		// times by which a takeover finds the rows that were published lately.
-		if have, want := found[key], s.settings[key]; have != want {
-			return s.refusal(key, have, want, key+"="+want)
+		if want := s.settings[key]; found[key] != want {
+			return s.refusal(key, found[key], want, want), nil
 		}
 	}
-	for _, key := range []string{"message.timestamp.before.max.ms", "message.timestamp.difference.max.ms"} {
-		// A row's record time is its updated_at: years ago.
-		if ms, err := strconv.ParseInt(found[key], 10, 64); err == nil && ms < tenYears.Milliseconds() {
-			return s.refusal(key, found[key], "no limit (records carry the rows' updated_at)",
-				key+"=9223372036854775807")
-		}
-	}
-	want, limited := s.settings["retention.ms"]
-	if !limited {
-		return nil
-	}
-	have := found["retention.ms"]
-	if ms, err := strconv.ParseInt(have, 10, 64); err == nil && ms >= 0 && ms < week.Milliseconds() {
-		return s.refusal("retention.ms", have, want+" or more", "retention.ms="+want)
-	}
-	return nil
-}
-
-// concerns returns what is less good about a topic than it could be, although storestream can use it. found
-// are its settings. Settings that the broker does not tell are left out.
-func (s topicSpec) concerns(found map[string]string, replicas, brokers int) (all []*RefusedError) {
-	number := func(settings map[string]string, key string) int64 {
-		n, err := strconv.ParseInt(settings[key], 10, 64)
-		if err != nil {
-			return -1
+	number := func(settings map[string]string, key string, unset int64) int64 {
+		n, err := strconv.ParseInt(cmp.Or(settings[key], strconv.FormatInt(unset, 10)), 10, 64)
+		if err != nil || n < 0 {
+			return math.MaxInt64
 		}
 		return n
 	}
-	if replicas < 2 && brokers > 1 {
-		alone := s.refusal("the number of replicas", "1", "3 (what it holds is lost with that broker)", "")
-		alone.Do = "raise it (kafka-reassign-partitions.sh)"
-		all = append(all, alone)
-	}
-	size, stay := number(found, "max.message.bytes"), number(found, tombstoneStay)
-	lag, within := number(found, compactionLag), number(s.settings, compactionLag)
-	for _, concern := range []struct {
-		is             bool
-		key, want, why string
+	const (
+		years   = "records carry the rows' updated_at"
+		noLimit = "9223372036854775807"
+	)
+	for _, limit := range []struct {
+		key           string
+		least, most   int64
+		refuses       bool
+		expected, why string
 	}{
-		{size >= 0 && size < smallRecords, "max.message.bytes", "1048588", "a larger row becomes a dead letter"},
-		{within > 0 && (lag < 0 || lag > within), compactionLag, s.settings[compactionLag],
+		{"message.timestamp.before.max.ms", tenYears, math.MaxInt64, true, noLimit, years},
+		{"message.timestamp.difference.max.ms", tenYears, math.MaxInt64, true, noLimit, years},
+		{"retention.ms", min(number(s.settings, "retention.ms", 0), week.Milliseconds()), math.MaxInt64, true,
+			s.settings["retention.ms"], "or more"},
+		{"max.message.bytes", smallRecords, math.MaxInt64, false, "1048588", "a larger row becomes a dead letter"},
+		{compactionLag, 0, number(s.settings, compactionLag, math.MaxInt64), false, s.settings[compactionLag],
 			"kafka.erase_within: it may keep for longer what was deleted"},
-		{stay >= 0 && stay < number(s.settings, tombstoneStay), tombstoneStay, s.settings[tombstoneStay],
+		{tombstoneStay, number(s.settings, tombstoneStay, 0), math.MaxInt64, false, s.settings[tombstoneStay],
 			"a consumer that is away for longer may miss a deletion"},
 	} {
-		if concern.is {
-			all = append(all, s.refusal(concern.key, cmp.Or(found[concern.key], "not set"),
-				concern.want+" ("+concern.why+")", concern.key+"="+concern.want))
+		if have := number(found, limit.key, math.MaxInt64); have >= limit.least && have <= limit.most {
+			continue
 		}
+		wrong := s.refusal(limit.key, cmp.Or(found[limit.key], "not set"), limit.expected+" ("+limit.why+")",
+			limit.expected)
+		if limit.refuses {
+			return wrong, nil
+		}
+		concerns = append(concerns, wrong)
 	}
-	return all
+	return nil, concerns
 }
 
 // smallRecords is a max.message.bytes under which ordinary rows become dead letters.
 const smallRecords = 100 << 10
 
-func (s topicSpec) refusal(setting, found, expected, change string) *RefusedError {
+// refusal is that of a setting, which has to be value.
+func (s topicSpec) refusal(setting, found, expected, value string) *RefusedError {
 	return &RefusedError{Topic: s.name, Setting: setting, Found: found, Expected: expected,
-		Do: s.c.Tool("kafka-configs.sh", "--alter", "--topic", s.name, "--add-config", change)}
+		Do: s.c.Tool("kafka-configs.sh", "--alter", "--topic", s.name, "--add-config", setting+"="+value)}
 }

@@ -85,7 +85,7 @@ func TestATopicThatWouldLoseDataIsRefusedAndLeftAsItIs(t *testing.T) {
 		"compacted, but deleted": {"store.orders", "cleanup.policy", "compact,delete", "compact", 3},
 		"times of the broker":    {"store.orders", "message.timestamp.type", "LogAppendTime", "CreateTime", 3},
 		"watermarks deleted":     {"store.watermarks", "cleanup.policy", "delete", "compact", 3},
-		"requests kept an hour":  {"store.requests", "retention.ms", "3600000", "604800000 or more", 1},
+		"requests kept an hour":  {"store.requests", "retention.ms", "3600000", "604800000 (or more)", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := plainStage(t)
