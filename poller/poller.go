@@ -150,7 +150,7 @@ func (p *Poller) beginAgain(err error) error {
 	case p.writer.failed != nil:
 		return err // the watermark in hand tells of rows that may not be in the topic
 	case isLost:
-		p.sweeper.end()
+		p.sweeper.end() // it does not die: the takeover that comes goes on with it
 		if lost.Sweep {
 			p.sweeper.begunAnew()
 		}
@@ -162,6 +162,8 @@ func (p *Poller) beginAgain(err error) error {
 			zap.String("why", lost.Why), zapInstant("from", p.state.mark.Settled), zapInstant("settled", settled))
 	case !p.state.restoresMore():
 		return err
+	default:
+		p.sweeper.end()
 	}
 	if err := p.writer.commit(watermark.Transaction{}); err != nil {
 		return err

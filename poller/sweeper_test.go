@@ -240,6 +240,18 @@ func TestASweepThatIsHandedOverDoesNotWait(t *testing.T) {
 	s.await(id)
 }
 
+func TestASweepInHandDoesNotWaitAfterAReset(t *testing.T) {
+	s := openShop(t, 10, nil)
+	id := s.askSweep()
+	s.poll() // begun
+	s.ask(watermark.Request{Kind: watermark.Reset, To: &s.now})
+	if err := s.work(); !errors.Is(err, ErrTakeover) || s.mark.Sweep.Tried != nil {
+		t.Fatalf("%v, the watermark says %+v", err, s.mark.Sweep)
+	}
+	s.takeOver()
+	s.await(id)
+}
+
 func TestPollsComeBeforeASweep(t *testing.T) {
 	s := openShop(t, 10, nil)
 	s.askSweep()

@@ -12,6 +12,7 @@ import (
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/postgres"
+	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -71,7 +72,7 @@ func (l *live) trouble(paused bool) *watermark.Trouble {
 		return nil
 	case l.poller == nil:
 		return &watermark.Trouble{Why: status.FirstLine(l.err), Since: schemas.InstantOf(l.failed),
-			Failing: !needsAPerson(l.err)}
+			Failing: !producer.Refused(l.err)}
 	case l.status.Err != nil && (t == nil || t.SettlingDelayed()):
 		return &watermark.Trouble{Why: status.FirstLine(l.status.Err), Failing: true,
 			Since: schemas.InstantOf(l.status.FailedSince)}
