@@ -79,7 +79,7 @@ const (
 //	a part ends        From moves behind it, in the transaction of its last repair. A crash costs one part.
 //	it fails           it is due still: the sweeper waits, and begins the part anew. Polls go on.
 //	a planned handover, or a takeover that the poller asks for, takes the attempt back. The next owner goes
-//	                   with the part.
+//	                   on with the part.
 //	the process dies   or a commit fails: the next owner finds the attempt, and backs off: maybe the process
 //	                   died of the sweep, and would take every owner with it. A request that comes after that
 //	                   begins at once.

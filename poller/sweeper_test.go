@@ -284,7 +284,7 @@ func TestEachRequestThatIsAcceptedIsALineOfTheLog(t *testing.T) {
 	ahead := s.now.Add(24 * time.Hour)
 	s.ask(watermark.Request{Kind: watermark.Sweeps, By: "eve@host", ConfirmedDeletes: 9})
 	s.ask(watermark.Request{Kind: "dance", By: "eve@host"})
-	rows := []watermark.RowToErase{{ID: 3}, {ID: 4}}
+	rows := []int64{3, 4}
 	s.ask(watermark.Request{Kind: watermark.Erases, By: "eve@host", Rows: rows})
 	s.ask(watermark.Request{Kind: watermark.Reset, By: "eve@host", To: &ahead})
 	s.ask(watermark.Request{Kind: watermark.Sweeps, By: "eve@host", ConfirmedDeletes: 9,

@@ -150,7 +150,7 @@ func TestAWaitForAnEraseEndsWhereNobodyKnowsAnyMoreWhatBecameOfARow(t *testing.T
 		w.AcceptErase(asked, schemas.MinInstant)
 		w.EndErase(map[int64]string{1: ""}, schemas.MinInstant)
 		for id := range int64(watermark.MostErased) {
-			w.AcceptErase(watermark.Request{UID: "later", Rows: []watermark.RowToErase{{ID: id}}}, schemas.MinInstant)
+			w.AcceptErase(watermark.Request{UID: "later", Rows: []int64{id}}, schemas.MinInstant)
 			w.EndErase(map[int64]string{id: ""}, schemas.MinInstant)
 		}
 		w.Request, w.RequestUID = asked.ID, asked.UID
