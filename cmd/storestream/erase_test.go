@@ -29,7 +29,7 @@ func TestEraseAsksForTheRowsAndSaysWhatBecameOfThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := cluster.Requests().After("orders", -1, "")[0]
-	if asked.Kind != watermark.Erases || fmt.Sprint(asked.Rows) != "[{1} {2} {7}]" {
+	if asked.Kind != watermark.Erases || fmt.Sprint(asked.Rows) != "[1 2 7]" {
 		t.Errorf("asked %+v", asked)
 	}
 	s.Publish("orders", nil, nil, func(w *watermark.Watermark) { w.AcceptErase(asked, schemas.MinInstant) })
