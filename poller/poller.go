@@ -122,7 +122,7 @@ func (p *Poller) Run(ctx context.Context) error {
 func (p *Poller) poll(ctx context.Context) error {
 	ctx, cancel := p.untilAsked(ctx)
 	defer cancel()
-	p.board.change(func(s *Status) { s.Doing, s.Since = "polling", p.cfg.now() })
+	p.board.change(func(s *Status) { s.Doing, s.Since = Polling, p.cfg.now() })
 	pass := p.state.nextPass(p.cfg.Clock())
 	err := p.state.noteSource()
 	if err == nil {
@@ -213,10 +213,11 @@ func (p *Poller) ended(began time.Time, err error) time.Time {
 	now := p.cfg.now()
 	p.cfg.Metrics.PollDuration.Observe(now.Sub(began).Seconds())
 	p.failures.Note(err)
-	outcome, next := "ok", began.Add(p.cfg.Interval)
+	outcome, doing, next := "ok", "waiting to try again", began.Add(p.cfg.Interval)
 	switch fault, blocked := errors.AsType[*BlockedError](err); {
 	case err == nil:
 		p.retry.Reset()
+		doing = "waiting for the next poll"
 	case blocked && fault.Soon:
 		outcome, next = "blocked", now.Add(max(p.cfg.Interval, soonRetry))
 	case blocked:
@@ -226,7 +227,7 @@ func (p *Poller) ended(began time.Time, err error) time.Time {
 	}
 	p.cfg.Metrics.Polls(outcome).Inc()
 	p.board.change(func(s *Status) {
-		s.Doing, s.Since, s.Err, s.FailedSince = "waiting", now, err, p.failures.Since
+		s.Doing, s.Since, s.Err, s.FailedSince = doing, now, err, p.failures.Since
 	})
 	return next
 }

@@ -46,20 +46,15 @@ func (l *live) addTo(r *health.Resource, paused bool) {
 	}
 	r.Passes, r.DedupBytes = p.Complete, p.DedupBytes
 	r.Doing, r.DoingSince = p.Doing, p.Since.UTC()
-	switch {
-	case p.Doing == "polling" && l.detail == postgres.Unanswered && time.Since(l.detailSince) < unansweredAfter:
-	case p.Doing == "polling" && l.detail != "":
+	soon := l.detail == postgres.Unanswered && time.Since(l.detailSince) < unansweredAfter
+	if p.Doing == poller.Polling && l.detail != "" && !soon {
 		r.Doing, r.DoingSince = l.detail, l.detailSince.UTC()
-	case p.Doing == "waiting" && p.Err != nil:
-		r.Doing = "waiting to try again"
-	case p.Doing == "waiting":
-		r.Doing = "waiting for the next poll"
 	}
-	if s := p.Sweep; s.Doing != "" || s.Err != nil {
-		r.Sweeping = &health.Sweeping{Doing: s.Doing, Since: s.Since.UTC(), Rows: s.Rows, Of: s.Of}
-		if s.Err != nil {
-			r.Sweeping.Error, r.Sweeping.Next = status.FirstLine(s.Err), s.Next.UTC()
+	if s := p.Sweep; s != (health.Sweeping{}) {
+		if s.Error != "" {
+			s.Error = status.FirstLine(errors.New(s.Error))
 		}
+		r.Sweeping = &s
 	}
 }
 
