@@ -152,7 +152,7 @@ const mostTroubleText = 1000
 
 // noteTrouble notes in the watermark why the resource is blocked, delayed, or fails. Without Why, it is not.
 func (s *state) noteTrouble(trouble watermark.Trouble, at Moment) {
-	if trouble.Why == "" {
+	if s.judged = true; trouble.Why == "" {
 		s.mark.Trouble = nil
 		return
 	}

@@ -89,7 +89,7 @@ func TestRowsBeyondThoseDeferredAtOnceWaitForTheirTurnAndAreTold(t *testing.T) {
 	s.poll()
 	s.rows = back
 	s.poll()
-	delayed := s.poller.Status().Delayed
+	delayed := s.troubled()
 	for _, says := range []string{"10,000 rows came back older", "10,100 more", "again from 2026-11-20T12:01"} {
 		if !strings.Contains(delayed, says) {
 			t.Errorf("delayed says %q, expected %q", delayed, says)
@@ -109,7 +109,7 @@ func TestRowsBeyondThoseDeferredAtOnceWaitForTheirTurnAndAreTold(t *testing.T) {
 	}
 	s.poll()
 	s.wants(back[rows-1])
-	if delayed := s.poller.Status().Delayed; delayed != "" {
+	if delayed := s.troubled(); delayed != "" {
 		t.Errorf("delayed says %q still", delayed)
 	}
 }
@@ -296,7 +296,7 @@ func TestARowWithoutRoomIsNotSettledByAPassThatDoesNotMeetIt(t *testing.T) {
 	}
 	s.wants(back[1])
 	s.wants(back[2])
-	if s.mark.Settled < s.row(0, shopOverlap, 0).updatedAt || s.poller.Status().Delayed != "" {
-		t.Errorf("settled is %s still: %s", s.mark.Settled, s.poller.Status().Delayed)
+	if s.mark.Settled < s.row(0, shopOverlap, 0).updatedAt || s.troubled() != "" {
+		t.Errorf("settled is %s still: %s", s.mark.Settled, s.troubled())
 	}
 }

@@ -45,7 +45,7 @@ type Poller struct {
 func New(cfg Config) *Poller {
 	s := newState(&cfg, cfg.Clock())
 	policyInForce(&cfg, &s.mark)
-	p := &Poller{cfg: &cfg, state: s, board: newBoard(&cfg),
+	p := &Poller{cfg: &cfg, state: s, board: &board{now: cfg.now, status: Status{Doing: "starting", Since: cfg.now()}},
 		failures: cmp.Or(cfg.Failures, &Failures{Log: cfg.Log, Now: cfg.now}),
 		retry:    doubling(firstRetry, lastRetry)}
 	p.writer = newWriter(&cfg, p.board, s)
@@ -72,7 +72,11 @@ func (p *Poller) RestorePublished(r watermark.Published) {
 func (p *Poller) Close() { p.state.dedup.rows.Close() }
 
 // Status is safe to call from any goroutine.
-func (p *Poller) Status() Status { return p.board.get() }
+func (p *Poller) Status() Status {
+	p.board.mu.Lock()
+	defer p.board.mu.Unlock()
+	return p.board.status
+}
 
 // Run polls until ctx is cancelled, a write fails, or a takeover is to go on (ErrTakeover). It returns the
 // error, and the Poller is finished. It shows an error of the source, waits, and tries again.
@@ -191,7 +195,7 @@ func (p *Poller) publish(batches iter.Seq2[Batch, error]) error {
 			var blocked error
 			tx, more, blocked = p.state.decide(&b, at, p.cfg.Session.MaxRows())
 			if b.Done != nil && p.state.wanted == nil && !more && blocked == nil {
-				p.writer.showPass()
+				p.writer.wait = nil // if the service asked for a pause, it is over
 			}
 			if err := cmp.Or(p.writer.commitIfDue(tx), blocked); err != nil {
 				return err

@@ -36,6 +36,7 @@ type state struct {
 	forgot        bool              // the pass in hand forgot rows that the watermark's cursor has passed
 	settledBefore schemas.Instant   // settled when the takeover began
 	delayed       string            // why settled stands still, as the last pass said
+	judged        bool              // mark.Trouble is no predecessor's
 	ended         *watermark.Replay // the replay that the next transaction ends, or nil
 
 	// Since the writer counted and logged them: rows that were suppressed as repeats, deferred, or from

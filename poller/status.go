@@ -17,8 +17,9 @@ type Status struct {
 	Watermark watermark.Watermark
 	// Complete counts the complete passes of this poller.
 	Complete int
-	// Delayed is the reason why settling is delayed, "" if it is not.
-	Delayed string
+	// Trouble is why the resource is blocked, fails, waits or settles no further, as this poller has found.
+	// The one in Watermark may be a predecessor's. The first failures are not in it (Err).
+	Trouble *watermark.Trouble
 	// Err is the failure that it is in, nil if none; FailedSince when that began.
 	Err         error
 	FailedSince time.Time
@@ -36,16 +37,6 @@ type board struct {
 	now    func() time.Time
 	mu     sync.Mutex
 	status Status
-}
-
-func newBoard(cfg *Config) *board {
-	return &board{now: cfg.now, status: Status{Doing: "starting", Since: cfg.now()}}
-}
-
-func (b *board) get() Status {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.status
 }
 
 func (b *board) change(change func(*Status)) {

@@ -121,15 +121,11 @@ func (w *writer) show() {
 	s.repeats, s.deferrals, s.beforeStart, s.full, s.healed = 0, 0, 0, 0, nil
 	w.board.change(func(status *Status) {
 		status.Watermark, status.Complete = s.mark, s.passes
-		status.Watermark.Trouble = w.trouble()
+		if status.Trouble = nil; w.wait != nil || s.judged {
+			status.Trouble = w.trouble()
+		}
 		status.DedupBytes = s.dedup.rows.Bytes()
 	})
-}
-
-// showPass puts a pass that ended on the board. If the service asked for a pause, it is over.
-func (w *writer) showPass() {
-	w.wait = nil
-	w.board.change(func(s *Status) { s.Delayed = w.state.whyDelayed() })
 }
 
 // reportFailure says in the watermark that a poll ended with a *BlockedError, or that polls have failed for a

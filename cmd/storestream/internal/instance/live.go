@@ -37,9 +37,9 @@ type live struct {
 const unansweredAfter = 5 * time.Second
 
 // addTo adds it to the facts of a resource.
-func (l *live) addTo(r *health.Resource, paused bool) {
+func (l *live) addTo(r *health.Resource) {
 	p := &l.status
-	r.Trouble = l.trouble(paused)
+	r.Trouble = l.trouble()
 	if r.Polling = l.poller != nil; !r.Polling {
 		r.Doing, r.DoingSince = l.doing, l.since.UTC()
 		return
@@ -58,10 +58,9 @@ func (l *live) addTo(r *health.Resource, paused bool) {
 	}
 }
 
-// trouble returns why the resource is blocked, fails, or settles no further. The watermark's Trouble may be a
-// predecessor's until the first poll has ended. The first failures are not in it.
-func (l *live) trouble(paused bool) *watermark.Trouble {
-	t := l.status.Watermark.Trouble
+// trouble returns why the resource is blocked, fails, or settles no further.
+func (l *live) trouble() *watermark.Trouble {
+	t := l.status.Trouble
 	switch {
 	case l.poller == nil && l.err == nil:
 		return nil
@@ -71,10 +70,8 @@ func (l *live) trouble(paused bool) *watermark.Trouble {
 	case l.status.Err != nil && (t == nil || t.SettlingDelayed()):
 		return &watermark.Trouble{Why: status.FirstLine(l.status.Err), Failing: true,
 			Since: schemas.InstantOf(l.status.FailedSince)}
-	case l.status.Err != nil, l.status.Delayed != "", paused:
-		return t
 	}
-	return nil
+	return t
 }
 
 // mostRanges is how many ranges of days people are shown: the first ones, which hold settled, and the last.

@@ -15,6 +15,7 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/ownership"
 	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
@@ -79,14 +80,9 @@ func (m *monitor) start() (end func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		ticker := time.NewTicker(monitorEvery)
-		defer ticker.Stop()
 		for ctx.Err() == nil {
 			m.look(ctx)
-			select {
-			case <-ctx.Done():
-			case <-ticker.C:
-			}
+			_ = wait.For(ctx, monitorEvery) // the loop sees that ctx is done
 		}
 	}()
 	return func() { cancel(); <-ended }
@@ -158,9 +154,8 @@ func (m *monitor) isStalled(name string) bool {
 }
 
 // resource returns the facts of a resource: by the topics and the group, and by the poller if it is polled
-// here. owned is set if the group has given it to this instance. paused is set while the service has asked
-// for a pause.
-func (m *monitor) resource(name string, owned, paused bool) health.Resource {
+// here. owned is set if the group has given it to this instance.
+func (m *monitor) resource(name string, owned bool) health.Resource {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	o, group, mark := m.owners[name], m.ownership[name], m.mark(name)
@@ -186,7 +181,7 @@ func (m *monitor) resource(name string, owned, paused bool) health.Resource {
 		r.Owner = group.Owner
 	}
 	if l.poller != nil || owned {
-		l.addTo(&r, paused)
+		l.addTo(&r)
 	}
 	reports := group.Owner == "" || group.Owner == m.name || m.isStalled(name)
 	if m.now().Sub(m.asked) > doubtAfter {
