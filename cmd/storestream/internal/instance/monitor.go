@@ -26,8 +26,8 @@ import (
 //
 // A resource's lag is reported by the instance that polls it, or polled it last, and by every instance that
 // does not know of another owner. With an owner there is one lag. Without one, each instance computes the
-// same from the watermark. So the maximum over the instances is right in both cases. An instance that cannot
-// ask the group for a minute reports the lag too, as far as it knows. While the brokers are down no instance
+// same from the watermark. So the maximum over the instances is right in both cases. An instance that gets no
+// answer for a minute reports the lag too, as far as it knows. While the brokers are down no instance
 // owns a resource, but the lag must grow. If only this instance is cut off, it reports too much and never too
 // little.
 //
@@ -43,24 +43,25 @@ type monitor struct {
 	began   time.Time
 
 	mu sync.Mutex
+	// looked is when the group and the topics answered last, zero if they have not yet. err is the failure of
+	// the last try, or nil.
+	looked time.Time
+	err    error
 	// As of the last answer of the group.
-	asked     time.Time // zero: it has not answered yet
 	members   []producer.Member
 	ownership map[string]*ownership.Resource
 	// As of the last look at the topics.
-	looked      time.Time
 	marks       map[string]watermark.Watermark
 	deadLetters map[string][]watermark.DeadLetters
 	stalled     map[string]bool // resources that the log calls stalled
-	// Of the last try of either.
-	err     error
-	failing time.Time // since when tries have failed; zero: the last one did not
 }
 
 const (
 	// monitorEvery is how often the group is asked.
 	monitorEvery = 5 * time.Second
-	// doubtAfter is how long the group's last answer is believed.
+	// saidAfter is for how long no look may succeed before the page says so. doubtAfter is how long the group's
+	// last answer is believed.
+	saidAfter  = 3 * monitorEvery
 	doubtAfter = time.Minute
 )
 
@@ -102,23 +103,16 @@ func (m *monitor) look(ctx context.Context) {
 	defer m.mu.Unlock()
 	now := m.now()
 	m.marks, m.deadLetters = m.watch.Watermarks(), m.watch.DeadLetters()
-	m.err = cmp.Or(err, read)
-	switch {
-	case m.err == nil:
-		m.failing = time.Time{}
-	case m.failing.IsZero():
-		m.failing = now
+	if m.err = cmp.Or(err, read); m.err == nil && !sharing {
+		m.looked = now
 	}
 	if err == nil && !sharing {
 		slices.SortFunc(members, func(a, b producer.Member) int { return strings.Compare(a.Instance, b.Instance) })
-		m.asked, m.members = now, members
+		m.members = members
 		owners := ownership.ByResource(members)
 		for name, o := range m.ownership {
 			o.Note(owners[name], len(members) > 0, now)
 		}
-	}
-	if read == nil {
-		m.looked = now
 	}
 	for name, o := range m.owners {
 		if read != nil {
@@ -173,7 +167,7 @@ func (m *monitor) resource(name string, owned bool) health.Resource {
 	r := overview.New(mark, o.settings, now)
 	r.DeadLetters, r.Owned = append(r.DeadLetters, m.deadLetters[name]...), owned
 	r.Silent, r.Between = group.Silent(), group.Between()
-	r.Abandoned = !owned && m.failing.IsZero() && group.Abandoned
+	r.Abandoned = !owned && m.err == nil && group.Abandoned
 	switch {
 	case owned:
 		r.Owner = m.name
@@ -184,7 +178,7 @@ func (m *monitor) resource(name string, owned bool) health.Resource {
 		l.addTo(&r)
 	}
 	reports := group.Owner == "" || group.Owner == m.name || m.isStalled(name)
-	if m.now().Sub(m.asked) > doubtAfter {
+	if m.now().Sub(m.looked) > doubtAfter {
 		reports = m.now().Sub(m.began) > doubtAfter
 	}
 	if l.poller != nil || reports {
@@ -202,7 +196,7 @@ func (m *monitor) addTo(s *status.Snapshot) {
 		s.Members = append(s.Members,
 			status.Member{Instance: member.Instance, Enabled: member.Resources, Owned: member.Owned})
 	}
-	if m.failing.IsZero() || m.now().Sub(m.failing) < monitorEvery || s.Waiting != "" {
+	if m.err == nil || m.now().Sub(m.looked) < saidAfter || s.Waiting != "" {
 		return
 	}
 	if slices.ContainsFunc(s.Resources, func(r health.Resource) bool { return r.Owned }) {
