@@ -19,9 +19,7 @@ func (s *state) advance(b *Batch, at Moment) {
 		s.deferred.beyond.completePass()
 		s.deadLetters.beyond.completePass()
 	}
-	if settled := s.reaches(b); settled > s.mark.Settled {
-		s.mark.Settled, s.moved = settled, at.Now
-	}
+	s.mark.Settled = max(s.mark.Settled, s.reaches(b))
 	s.moveCursor(b)
 	if b.Identity != nil {
 		s.mark.Identity = b.Identity
@@ -67,7 +65,7 @@ func (s *state) reaches(b *Batch) schemas.Instant {
 // reads the row again, so nothing has to remember it. Otherwise one row that a late commit brings would
 // keep a full memory full. A later pass compares milliseconds, so the row's whole millisecond has to lie
 // below settled. makeRoom reports whether settled moved.
-func (s *state) makeRoom(b *Batch, now time.Time) bool {
+func (s *state) makeRoom(b *Batch) bool {
 	settled, row := s.reaches(b), &b.Rows[0]
 	for _, later := range b.Rows[1:] {
 		settled = min(settled, later.UpdatedAt)
@@ -80,7 +78,7 @@ func (s *state) makeRoom(b *Batch, now time.Time) bool {
 	if settled <= s.mark.Settled {
 		return false
 	}
-	s.mark.Settled, s.moved = settled, now
+	s.mark.Settled = settled
 	if c := s.mark.Cursor; c != nil && c.UpdatedAt < settled {
 		s.mark.Cursor = nil
 	}
@@ -154,7 +152,7 @@ const mostTroubleText = 1000
 
 // noteTrouble notes in the watermark why the resource is blocked, delayed, or fails. Without Why, it is not.
 func (s *state) noteTrouble(trouble watermark.Trouble, at Moment) {
-	if trouble.Why == "" {
+	if s.judged = true; trouble.Why == "" {
 		s.mark.Trouble = nil
 		return
 	}

@@ -33,7 +33,7 @@ func TestMoreDeadLettersThanAResourceMayHaveHoldIt(t *testing.T) {
 	s.takeOver()
 	s.poller.state.deadLetters.most = 5
 	s.poll()
-	delayed := s.poller.Status().Delayed
+	delayed := s.troubled()
 	if !strings.Contains(delayed, "more than 5 rows cannot be published") || len(s.letters) != 5 {
 		t.Errorf("%d letters, delayed: %s", len(s.letters), delayed)
 	}
@@ -51,7 +51,7 @@ func TestMoreDeadLettersThanAResourceMayHaveHoldIt(t *testing.T) {
 	}
 	s.poll()
 	s.poll()
-	if delayed := s.poller.Status().Delayed; delayed != "" {
+	if delayed := s.troubled(); delayed != "" {
 		t.Errorf("delayed says %q still", delayed)
 	}
 	for id := int64(11); id < 16; id++ {

@@ -28,7 +28,7 @@ func (s *state) decide(b *Batch, at Moment, maxRows int) (tx watermark.Transacti
 		}
 		row, final := &b.Rows[0], len(b.Final) > 0 && b.Final[0]
 		err := s.decideRow(&tx, row, shown, at, final)
-		if err != nil && s.makeRoom(b, at.Now) {
+		if err != nil && s.makeRoom(b) {
 			err = s.decideRow(&tx, row, shown, at, final)
 		}
 		if err != nil {

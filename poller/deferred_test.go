@@ -89,7 +89,7 @@ func TestRowsBeyondThoseDeferredAtOnceWaitForTheirTurnAndAreTold(t *testing.T) {
 	s.poll()
 	s.rows = back
 	s.poll()
-	delayed := s.poller.Status().Delayed
+	delayed := s.troubled()
 	for _, says := range []string{"10,000 rows came back older", "10,100 more", "again from 2026-11-20T12:01"} {
 		if !strings.Contains(delayed, says) {
 			t.Errorf("delayed says %q, expected %q", delayed, says)
@@ -109,7 +109,7 @@ func TestRowsBeyondThoseDeferredAtOnceWaitForTheirTurnAndAreTold(t *testing.T) {
 	}
 	s.poll()
 	s.wants(back[rows-1])
-	if delayed := s.poller.Status().Delayed; delayed != "" {
+	if delayed := s.troubled(); delayed != "" {
 		t.Errorf("delayed says %q still", delayed)
 	}
 }
@@ -242,7 +242,7 @@ func TestTheWatermarkSaysThatSettlingIsDelayedAndThatItIsNoMore(t *testing.T) {
 	s.poll()
 	s.rows[1] = s.row(1, -shopOverlap/2, 1)
 	written = 0
-	for range 9 {
+	for range 11 {
 		s.poll()
 		s.now = s.now.Add(time.Second)
 	}
@@ -252,7 +252,7 @@ func TestTheWatermarkSaysThatSettlingIsDelayedAndThatItIsNoMore(t *testing.T) {
 		t.Errorf("trouble: %+v", told)
 	}
 	if written != 1 {
-		t.Errorf("%d watermarks within nine seconds", written)
+		t.Errorf("%d watermarks within eleven seconds", written)
 	}
 	s.takeOver() // who meets the row anew waits for it anew, and does not say that it has just begun
 	s.poll()
@@ -296,7 +296,7 @@ func TestARowWithoutRoomIsNotSettledByAPassThatDoesNotMeetIt(t *testing.T) {
 	}
 	s.wants(back[1])
 	s.wants(back[2])
-	if s.mark.Settled < s.row(0, shopOverlap, 0).updatedAt || s.poller.Status().Delayed != "" {
-		t.Errorf("settled is %s still: %s", s.mark.Settled, s.poller.Status().Delayed)
+	if s.mark.Settled < s.row(0, shopOverlap, 0).updatedAt || s.troubled() != "" {
+		t.Errorf("settled is %s still: %s", s.mark.Settled, s.troubled())
 	}
 }

@@ -14,11 +14,7 @@ import (
 
 // erase asks for rows to be erased.
 func (s *shop) erase(ids ...int64) {
-	r := watermark.Request{Kind: watermark.Erases}
-	for _, id := range ids {
-		r.Rows = append(r.Rows, watermark.RowToErase{ID: id})
-	}
-	s.ask(r)
+	s.ask(watermark.Request{Kind: watermark.Erases, Rows: ids})
 }
 
 func (s *shop) pollFor(d time.Duration) {
@@ -69,7 +65,7 @@ func TestAnErasureIsConfirmedByALaterRequest(t *testing.T) {
 	delete(s.rows, 3)
 	s.erase(3)
 	s.pollFor(5 * time.Second)
-	s.ask(watermark.Request{Kind: watermark.Erases, Rows: []watermark.RowToErase{{ID: 3}}, ConfirmedDeletes: 1})
+	s.ask(watermark.Request{Kind: watermark.Erases, Rows: []int64{3}, ConfirmedDeletes: 1})
 	for mark := &s.poller.state.mark; mark.Deleted.On(s.now) < maxDeletes; {
 		mark.Deleted = mark.Deleted.Plus(s.now)
 	}

@@ -14,8 +14,6 @@ type Failures struct {
 	// N is how many there were in a row; Since is when they began, the zero time if there are none.
 	N     int
 	Since time.Time
-	// Good is when the good ones that came last in a row began, the zero time after a failure.
-	Good time.Time
 }
 
 // Note counts a try that ended with err. A nil error ends the row of failures.
@@ -25,14 +23,11 @@ func (f *Failures) Note(err error) {
 		if f.N > 0 {
 			f.Log.Info("working again", zap.Int("failures", f.N), zap.Duration("after", now.Sub(f.Since)))
 		}
-		if f.N, f.Since = 0, (time.Time{}); f.Good.IsZero() {
-			f.Good = now
-		}
+		f.N, f.Since = 0, time.Time{}
 		return
 	}
 	if f.N++; f.N == 1 {
 		f.Since = now
 	}
-	f.Good = time.Time{}
 	f.Log.Error("failing", zap.Error(err), zap.Int("failures", f.N), zap.Time("since", f.Since))
 }

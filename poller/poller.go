@@ -45,7 +45,7 @@ type Poller struct {
 func New(cfg Config) *Poller {
 	s := newState(&cfg, cfg.Clock())
 	policyInForce(&cfg, &s.mark)
-	p := &Poller{cfg: &cfg, state: s, board: newBoard(&cfg),
+	p := &Poller{cfg: &cfg, state: s, board: &board{now: cfg.now, status: Status{Doing: "starting", Since: cfg.now()}},
 		failures: cmp.Or(cfg.Failures, &Failures{Log: cfg.Log, Now: cfg.now}),
 		retry:    doubling(firstRetry, lastRetry)}
 	p.writer = newWriter(&cfg, p.board, s)
@@ -72,7 +72,11 @@ func (p *Poller) RestorePublished(r watermark.Published) {
 func (p *Poller) Close() { p.state.dedup.rows.Close() }
 
 // Status is safe to call from any goroutine.
-func (p *Poller) Status() Status { return p.board.get() }
+func (p *Poller) Status() Status {
+	p.board.mu.Lock()
+	defer p.board.mu.Unlock()
+	return p.board.status
+}
 
 // Run polls until ctx is cancelled, a write fails, or a takeover is to go on (ErrTakeover). It returns the
 // error, and the Poller is finished. It shows an error of the source, waits, and tries again.
@@ -122,7 +126,7 @@ func (p *Poller) Run(ctx context.Context) error {
 func (p *Poller) poll(ctx context.Context) error {
 	ctx, cancel := p.untilAsked(ctx)
 	defer cancel()
-	p.board.change(func(s *Status) { s.Doing, s.Since = "polling", p.cfg.now() })
+	p.board.change(func(s *Status) { s.Doing, s.Since = Polling, p.cfg.now() })
 	pass := p.state.nextPass(p.cfg.Clock())
 	err := p.state.noteSource()
 	if err == nil {
@@ -150,7 +154,7 @@ func (p *Poller) beginAgain(err error) error {
 	case p.writer.failed != nil:
 		return err // the watermark in hand tells of rows that may not be in the topic
 	case isLost:
-		p.sweeper.end()
+		p.sweeper.end() // it does not die: the takeover that comes goes on with it
 		if lost.Sweep {
 			p.sweeper.begunAnew()
 		}
@@ -162,6 +166,8 @@ func (p *Poller) beginAgain(err error) error {
 			zap.String("why", lost.Why), zapInstant("from", p.state.mark.Settled), zapInstant("settled", settled))
 	case !p.state.restoresMore():
 		return err
+	default:
+		p.sweeper.end()
 	}
 	if err := p.writer.commit(watermark.Transaction{}); err != nil {
 		return err
@@ -189,7 +195,7 @@ func (p *Poller) publish(batches iter.Seq2[Batch, error]) error {
 			var blocked error
 			tx, more, blocked = p.state.decide(&b, at, p.cfg.Session.MaxRows())
 			if b.Done != nil && p.state.wanted == nil && !more && blocked == nil {
-				p.writer.showPass()
+				p.writer.wait = nil // if the service asked for a pause, it is over
 			}
 			if err := cmp.Or(p.writer.commitIfDue(tx), blocked); err != nil {
 				return err
@@ -211,10 +217,11 @@ func (p *Poller) ended(began time.Time, err error) time.Time {
 	now := p.cfg.now()
 	p.cfg.Metrics.PollDuration.Observe(now.Sub(began).Seconds())
 	p.failures.Note(err)
-	outcome, next := "ok", began.Add(p.cfg.Interval)
+	outcome, doing, next := "ok", "waiting to try again", began.Add(p.cfg.Interval)
 	switch fault, blocked := errors.AsType[*BlockedError](err); {
 	case err == nil:
 		p.retry.Reset()
+		doing = "waiting for the next poll"
 	case blocked && fault.Soon:
 		outcome, next = "blocked", now.Add(max(p.cfg.Interval, soonRetry))
 	case blocked:
@@ -224,7 +231,7 @@ func (p *Poller) ended(began time.Time, err error) time.Time {
 	}
 	p.cfg.Metrics.Polls(outcome).Inc()
 	p.board.change(func(s *Status) {
-		s.Doing, s.Since, s.Err, s.FailedSince = "waiting", now, err, p.failures.Since
+		s.Doing, s.Since, s.Err, s.FailedSince = doing, now, err, p.failures.Since
 	})
 	return next
 }

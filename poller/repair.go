@@ -179,11 +179,7 @@ func (s *sweeper) endPart(tx watermark.Transaction, part, total watermark.Swept)
 	if result.Left != "" {
 		say = s.cfg.Log.Warn
 	}
-	say(what, zapRequest(total.Request), zap.Int("source_rows", result.SourceRows),
-		zap.Int("topic_rows", result.TopicRows), zap.Int("dead_letters", result.DeadLetters),
-		zap.Int("missing", result.Missing), zap.Int("stale", result.Stale), zap.Int("extra", result.Extra),
-		zap.Int("published", result.Published), zap.Int("tombstones", result.Tombstones),
-		zap.String("left", result.Left))
+	say(what, zapRequest(total.Request), zap.Any("result", result))
 	s.done()
 	return nil
 }

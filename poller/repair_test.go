@@ -495,7 +495,7 @@ func TestSweepsErasesAndTheirSuccessorsHaveOneBudgetOfDeletionsADay(t *testing.T
 		t.Errorf("swept %+v", got)
 	}
 	s.ask(watermark.Request{Kind: watermark.Erases, ConfirmedDeletes: 1,
-		Rows: []watermark.RowToErase{{ID: 298}}})
+		Rows: []int64{298}})
 	s.pollFor(2 * shopOverlap)
 	if n := tombstones(); n != maxDeletes+1 {
 		t.Errorf("with one confirmed %d rows are deleted", n)

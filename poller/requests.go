@@ -82,6 +82,7 @@ func (p *Poller) acceptRequests() error {
 			if err != nil {
 				return err
 			}
+			p.sweeper.end() // it does not die: the takeover that comes goes on with it
 			p.state.beginReplay(r, now, ends)
 			log.Info("replay begins", zapInstant("from", *r.To))
 			replay = true

@@ -445,6 +445,14 @@ func (s *shop) await(id int64) {
 	s.t.Fatalf("the sweep does not end: %+v", s.poller.Status().Sweep)
 }
 
+// troubled is why settling is delayed, or the resource fails, as the poller says.
+func (s *shop) troubled() string {
+	if t := s.poller.Status().Trouble; t != nil {
+		return t.Why
+	}
+	return ""
+}
+
 // newest is the topic's newest record of id.
 func (s *shop) newest(id int64) (r record, there bool) {
 	for _, r := range slices.Backward(s.topic) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/storestream/storestream/internal/rowset"
 	"github.com/storestream/storestream/internal/watermark"
@@ -36,8 +35,8 @@ type state struct {
 	passes        int               // complete ones since the takeover
 	forgot        bool              // the pass in hand forgot rows that the watermark's cursor has passed
 	settledBefore schemas.Instant   // settled when the takeover began
-	moved         time.Time         // when settled moved last
 	delayed       string            // why settled stands still, as the last pass said
+	judged        bool              // mark.Trouble is no predecessor's
 	ended         *watermark.Replay // the replay that the next transaction ends, or nil
 
 	// Since the writer counted and logged them: rows that were suppressed as repeats, deferred, or from
@@ -52,8 +51,7 @@ func newState(cfg *Config, at Moment) *state {
 	return &state{settings: &cfg.Settings, maxRecordBytes: cfg.Session.MaxRecordBytes(), mark: mark,
 		dedup: newDedup(&cfg.Settings, &mark), deferred: newDeferred(cfg.Overlap),
 		deadLetters: newDeadLetters(&cfg.Settings, cfg.Session.DeadLetters()),
-		from:        schemas.MinInstant, readBegan: at, forgot: mark.Cursor != nil, settledBefore: mark.Settled,
-		moved: at.Now}
+		from:        schemas.MinInstant, readBegan: at, forgot: mark.Cursor != nil, settledBefore: mark.Settled}
 }
 
 // nextPass begins a pass. The first one after a takeover is complete.
@@ -168,16 +166,13 @@ func (s *state) memoryFull() error {
 	if s.mark.Settled != schemas.MinInstant {
 		settled = "settled stands at " + s.mark.Settled.String()
 	}
-	settled += " since " + schemas.InstantOf(s.moved).String()
-	if s.delayed != "" {
-		settled += " (" + s.delayed + ")"
-	}
 	// With a cursor the next try reads one chunk, and each try notes a horizon by which settled may move.
 	return &BlockedError{Soon: s.mark.Cursor != nil, What: fmt.Sprintf("%s: poll.memory is full: %d rows that "+
-		"a poll may meet again fill %s, and %s. Nothing more is published until settled moves, which it does "+
+		"a poll may meet again fill %s (%s). Nothing more is published until settled moves, which it does "+
 		"by itself once what holds it is over: end a transaction that stays open; or raise poll.memory (%s "+
 		"holds twice as many) and restart",
-		s.settings.Resource.Name, s.dedup.rows.Len(), size(s.settings.Memory), settled, size(2*s.settings.Memory))}
+		s.settings.Resource.Name, s.dedup.rows.Len(), size(s.settings.Memory), joined(settled, s.delayed),
+		size(2*s.settings.Memory))}
 }
 
 // memoryLacks returns the error for a row that may have been published, which this poller cannot know: its

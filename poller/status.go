@@ -4,57 +4,39 @@ import (
 	"sync"
 	"time"
 
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/watermark"
 )
 
 // Status is the state of a poller, for people.
 type Status struct {
-	// Doing is its present activity ("polling", "waiting"), and Since its beginning.
+	// Doing is its present activity, in words (Polling and others), and Since its beginning.
 	Doing string
 	Since time.Time
 	// Watermark is the one that the next transaction writes.
 	Watermark watermark.Watermark
 	// Complete counts the complete passes of this poller.
 	Complete int
-	// Delayed is the reason why settling is delayed, "" if it is not.
-	Delayed string
+	// Trouble is why the resource is blocked, fails, waits or settles no further, as this poller has found.
+	// The one in Watermark may be a predecessor's. The first failures are not in it (Err).
+	Trouble *watermark.Trouble
 	// Err is the failure that it is in, nil if none; FailedSince when that began.
 	Err         error
 	FailedSince time.Time
 	// DedupBytes is the memory that dedup takes.
 	DedupBytes int
 	// Sweep is the sweep in hand. The result of the last one is in Watermark (LastSweep, Swept).
-	Sweep SweepStatus
+	Sweep health.Sweeping
 }
 
-// SweepStatus is a sweep in hand, or one that failed and is tried again.
-type SweepStatus struct {
-	// Doing is its present activity ("reading", "looking again"), "" if there is no sweep, and Since its
-	// beginning.
-	Doing string
-	Since time.Time
-	// Rows of the source have been read so far, of about Of.
-	Rows, Of int
-	// Err is the error of the last try, or nil. Next is the time of the next try.
-	Err  error
-	Next time.Time
-}
+// Polling is Status.Doing while the poller reads and publishes.
+const Polling = "polling"
 
 // board holds the status, safe for concurrent use.
 type board struct {
 	now    func() time.Time
 	mu     sync.Mutex
 	status Status
-}
-
-func newBoard(cfg *Config) *board {
-	return &board{now: cfg.now, status: Status{Doing: "starting", Since: cfg.now()}}
-}
-
-func (b *board) get() Status {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.status
 }
 
 func (b *board) change(change func(*Status)) {
@@ -67,9 +49,9 @@ func (b *board) change(change func(*Status)) {
 func (b *board) sweeping(doing string) {
 	b.change(func(s *Status) {
 		if doing == "" {
-			s.Sweep = SweepStatus{}
+			s.Sweep = health.Sweeping{}
 		} else if s.Sweep.Doing != doing {
-			s.Sweep = SweepStatus{Doing: doing, Since: b.now(), Rows: s.Sweep.Rows, Of: s.Sweep.Of}
+			s.Sweep = health.Sweeping{Doing: doing, Since: b.now().UTC(), Rows: s.Sweep.Rows, Of: s.Sweep.Of}
 		}
 	})
 }

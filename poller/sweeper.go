@@ -78,9 +78,11 @@ const (
 //
 //	a part ends        From moves behind it, in the transaction of its last repair. A crash costs one part.
 //	it fails           it is due still: the sweeper waits, and begins the part anew. Polls go on.
-//	a planned handover takes the attempt back. The next owner goes on with the part.
-//	the process dies   the next owner finds the attempt, and backs off: maybe it died of the sweep, and would
-//	                   take every owner with it. A request that comes after that begins at once.
+//	a planned handover, or a takeover that the poller asks for, takes the attempt back. The next owner goes
+//	                   on with the part.
+//	the process dies   or a commit fails: the next owner finds the attempt, and backs off: maybe the process
+//	                   died of the sweep, and would take every owner with it. A request that comes after that
+//	                   begins at once.
 type sweeper struct {
 	cfg    *Config
 	board  *board
@@ -126,9 +128,9 @@ func (s *sweeper) found() {
 			zap.Int("attempts", mark.Sweep.Attempts), zap.Duration("for", pause))
 	}
 	if at := mark.Sweep.NotBefore; at != nil {
-		err := fmt.Errorf("the owner before died while it swept (%s in a row); `storestream sweep %s` "+
+		why := fmt.Sprintf("the owner before died while it swept (%s in a row); `storestream sweep %s` "+
 			"begins it at once", terminal.Plural(mark.Sweep.Attempts, "time"), s.cfg.Resource.Name)
-		s.board.change(func(status *Status) { status.Sweep.Err, status.Sweep.Next = err, at.Time() })
+		s.board.change(func(status *Status) { status.Sweep.Error, status.Sweep.Next = why, at.Time() })
 	}
 }
 
@@ -340,7 +342,7 @@ func (s *sweeper) fail(err error) {
 	pause := max(s.cfg.Interval, s.retry.NextBackOff())
 	s.next = s.cfg.now().Add(pause)
 	s.cfg.Log.Warn("sweep failed, it is tried again", zap.Error(err), zap.Duration("in", pause))
-	s.board.change(func(status *Status) { status.Sweep.Err, status.Sweep.Next = err, s.next })
+	s.board.change(func(status *Status) { status.Sweep.Error, status.Sweep.Next = err.Error(), s.next.UTC() })
 }
 
 // done ends a comparison that was acted upon.

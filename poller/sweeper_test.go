@@ -75,7 +75,7 @@ func TestASweepThatFailsIsShownAndTriedAgainAndPollsGoOn(t *testing.T) {
 		t.Errorf("%d tries in a minute", s.full)
 	}
 	status := s.poller.Status()
-	if status.Sweep.Err == nil || !status.Sweep.Next.After(s.now.Time()) || status.Err != nil {
+	if status.Sweep.Error == "" || !status.Sweep.Next.After(s.now.Time()) || status.Err != nil {
 		t.Errorf("status %+v", status.Sweep)
 	}
 	if s.mark.Sweep == nil {
@@ -87,7 +87,7 @@ func TestASweepThatFailsIsShownAndTriedAgainAndPollsGoOn(t *testing.T) {
 	s.err = nil
 	s.await(id)
 	s.wants(s.rows[1])
-	if status := s.poller.Status(); status.Sweep.Err != nil || status.Sweep.Doing != "" {
+	if status := s.poller.Status(); status.Sweep.Error != "" || status.Sweep.Doing != "" {
 		t.Errorf("status %+v", status.Sweep)
 	}
 }
@@ -178,7 +178,7 @@ func TestASweepThatDiesGoesOnWithItsPartAfterAWhile(t *testing.T) {
 		full := s.full
 		s.takeOver() // the process died
 		began := s.now
-		if status := s.poller.Status().Sweep; status.Err == nil || !status.Next.Equal(s.now.Time().Add(wait)) {
+		if status := s.poller.Status().Sweep; status.Error == "" || !status.Next.Equal(s.now.Time().Add(wait)) {
 			t.Errorf("it is told as %+v", status)
 		}
 		for s.now.Sub(began) < wait-time.Minute {
@@ -210,12 +210,12 @@ func TestASweepThatDiedBeginsAtOnceWhenItIsAskedForAnew(t *testing.T) {
 	s.poll()
 	s.takeOver()
 	s.poll()
-	if s.full != 1 || s.poller.Status().Sweep.Err == nil {
+	if s.full != 1 || s.poller.Status().Sweep.Error == "" {
 		t.Fatalf("%d full reads, %+v", s.full, s.poller.Status().Sweep)
 	}
 	id := s.askSweep()
 	s.poll()
-	if s.full != 2 || s.poller.Status().Sweep.Err != nil {
+	if s.full != 2 || s.poller.Status().Sweep.Error != "" {
 		t.Errorf("%d full reads, %+v", s.full, s.poller.Status().Sweep)
 	}
 	s.await(id)
@@ -237,6 +237,18 @@ func TestASweepThatIsHandedOverDoesNotWait(t *testing.T) {
 	if s.full != 2 {
 		t.Errorf("%d full reads, want 2", s.full)
 	}
+	s.await(id)
+}
+
+func TestASweepInHandDoesNotWaitAfterAReset(t *testing.T) {
+	s := openShop(t, 10, nil)
+	id := s.askSweep()
+	s.poll() // begun
+	s.ask(watermark.Request{Kind: watermark.Reset, To: &s.now})
+	if err := s.work(); !errors.Is(err, ErrTakeover) || s.mark.Sweep.Tried != nil {
+		t.Fatalf("%v, the watermark says %+v", err, s.mark.Sweep)
+	}
+	s.takeOver()
 	s.await(id)
 }
 
@@ -272,7 +284,7 @@ func TestEachRequestThatIsAcceptedIsALineOfTheLog(t *testing.T) {
 	ahead := s.now.Add(24 * time.Hour)
 	s.ask(watermark.Request{Kind: watermark.Sweeps, By: "eve@host", ConfirmedDeletes: 9})
 	s.ask(watermark.Request{Kind: "dance", By: "eve@host"})
-	rows := []watermark.RowToErase{{ID: 3}, {ID: 4}}
+	rows := []int64{3, 4}
 	s.ask(watermark.Request{Kind: watermark.Erases, By: "eve@host", Rows: rows})
 	s.ask(watermark.Request{Kind: watermark.Reset, By: "eve@host", To: &ahead})
 	s.ask(watermark.Request{Kind: watermark.Sweeps, By: "eve@host", ConfirmedDeletes: 9,

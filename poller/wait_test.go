@@ -65,8 +65,33 @@ func TestAFailureAfterAWaitBeganWithTheWait(t *testing.T) {
 	if err := s.poller.writer.reportFailure(errors.New("connection refused"), until); err != nil {
 		t.Fatal(err)
 	}
-	if held := s.poller.Status().Watermark.Trouble; held == nil || !held.Failing || held.Since != began ||
+	if held := s.poller.Status().Trouble; held == nil || !held.Failing || held.Since != began ||
 		held.Why != "connection refused" {
 		t.Errorf("it has failed since %s, and the watermark says %+v", began, held)
+	}
+}
+
+// A predecessor's trouble in the watermark says nothing of this owner until its first poll has ended. A pause
+// that the service asks for is the owner's own.
+func TestThePollersTroubleIsNotItsPredecessors(t *testing.T) {
+	s := openShop(t, 3, nil)
+	s.mark.Trouble = &watermark.Trouble{Why: "the database is down", Since: s.now, Failing: true}
+	s.takeOver()
+	w, none := s.poller.writer, time.Time{}
+	for _, step := range []struct {
+		since, until time.Time
+		says         string
+	}{
+		{none, none, ""},
+		{s.now.Time(), s.now.Time().Add(time.Hour), "waiting for the service: 429"},
+		{none, none, ""},
+	} {
+		s.now = s.now.Add(2 * idleWrite)
+		if err := w.reportWait("429", step.since, step.until); err != nil {
+			t.Fatal(err)
+		}
+		if why := s.troubled(); (why == "") != (step.says == "") || !strings.HasPrefix(why, step.says) {
+			t.Errorf("it says %q, expected %q", why, step.says)
+		}
 	}
 }

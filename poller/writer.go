@@ -25,12 +25,10 @@ type writer struct {
 	board *board
 	state *state
 	// commits is the context of every transaction. A stop and a request do not end it (outliving).
-	commits context.Context //nolint:containedctx // Run sets it, and no call outlives Run
-	failed  error           // of the commit that failed, or nil
-	written time.Time       // when the last transaction was committed
-	// told is the Trouble that was committed last. toldAt is when its kind changed.
-	told   *watermark.Trouble
-	toldAt time.Time
+	commits context.Context    //nolint:containedctx // Run sets it, and no call outlives Run
+	failed  error              // of the commit that failed, or nil
+	written time.Time          // when the last transaction was committed
+	told    *watermark.Trouble // that was committed last
 	// wait replaces the watermark's Trouble while the service asked for a pause. nil: it did not.
 	wait *watermark.Trouble
 }
@@ -59,9 +57,6 @@ func (w *writer) commit(tx watermark.Transaction) error {
 			zap.Int64("rows", tx.Watermark.Replayed.Rows))
 	}
 	w.written = now
-	if !sameKind(w.told, tx.Watermark.Trouble) {
-		w.toldAt = now
-	}
 	w.told = tx.Watermark.Trouble
 	w.cfg.Metrics.RowsPublished.Add(float64(len(tx.Rows)))
 	w.cfg.Published(tx.Rows, tx.Deletes)
@@ -77,13 +72,17 @@ func (w *writer) commit(tx watermark.Transaction) error {
 	return nil
 }
 
-// commitIfDue commits tx unless it would say nothing new but the time.
+// commitIfDue commits tx unless it would say nothing new but the time. That rows wait, or no longer do, is
+// news. That settling is delayed comes and goes with every poll, and a reason has numbers and times in it: they
+// wait for the next watermark.
 func (w *writer) commitIfDue(tx watermark.Transaction) error {
 	s, now := w.state, w.cfg.now()
 	if w.failed != nil {
 		return w.failed
 	}
-	news := tx.Len() > 0 || w.cfg.Eager || s.mark.Replay != nil || s.ended != nil || w.troubleIsNews(now)
+	waits := func(t *watermark.Trouble) bool { return t != nil && !t.SettlingDelayed() }
+	news := tx.Len() > 0 || w.cfg.Eager || s.mark.Replay != nil || s.ended != nil ||
+		waits(w.told) != waits(w.trouble())
 	if news || now.Sub(w.written) >= idleWrite {
 		return w.commit(tx)
 	}
@@ -109,14 +108,6 @@ func (w *writer) commitAll(tx *watermark.Transaction) {
 // trouble is the Trouble of the next transaction.
 func (w *writer) trouble() *watermark.Trouble { return cmp.Or(w.wait, w.state.mark.Trouble) }
 
-// troubleIsNews reports whether a transaction is due only because the last one had another kind of Trouble. A
-// kind that comes and goes with every poll waits for the next watermark. So does another wording: there are
-// numbers and times in it. The end of a failure does not wait: it lasted for ten seconds at least.
-func (w *writer) troubleIsNews(now time.Time) bool {
-	worksAgain := w.told != nil && w.told.Failing && w.trouble() == nil
-	return worksAgain || !sameKind(w.told, w.trouble()) && now.Sub(w.toldAt) >= idleWrite
-}
-
 // show counts and logs the state's notes, and puts the state on the board.
 func (w *writer) show() {
 	s, m := w.state, w.cfg.Metrics
@@ -130,15 +121,11 @@ func (w *writer) show() {
 	s.repeats, s.deferrals, s.beforeStart, s.full, s.healed = 0, 0, 0, 0, nil
 	w.board.change(func(status *Status) {
 		status.Watermark, status.Complete = s.mark, s.passes
-		status.Watermark.Trouble = w.trouble()
+		if status.Trouble = nil; w.wait != nil || s.judged {
+			status.Trouble = w.trouble()
+		}
 		status.DedupBytes = s.dedup.rows.Bytes()
 	})
-}
-
-// showPass puts a pass that ended on the board. If the service asked for a pause, it is over.
-func (w *writer) showPass() {
-	w.wait = nil
-	w.board.change(func(s *Status) { s.Delayed = w.state.whyDelayed() })
 }
 
 // reportFailure says in the watermark that a poll ended with a *BlockedError, or that polls have failed for a

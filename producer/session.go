@@ -19,7 +19,7 @@ import (
 )
 
 // ErrAborted means that the transaction was aborted: consumers will never see any of it. The session could be
-// used again, but a poller ends with its first failed commit. Only the hand-over of a sweep may follow.
+// used again, but a poller ends with its first failed commit.
 var ErrAborted = errors.New("the transaction was aborted")
 
 // ErrLost means that the outcome of a commit is unknown, or that another producer has taken the topic over.

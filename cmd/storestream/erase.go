@@ -40,9 +40,7 @@ for. With --wait it stays until the rows are dealt with, and exits with 1 if one
 		if err != nil {
 			return err
 		}
-		for _, id := range ids {
-			o.Rows = append(o.Rows, watermark.RowToErase{ID: id})
-		}
+		o.Rows = ids
 		rows := terminal.Plural(len(ids), "row")
 		o.what = "an erase of " + rows
 		explain := func(f *follower, _ []string) error { env.print("%s\n", remains(f.cfg)); return nil }

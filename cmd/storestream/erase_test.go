@@ -29,7 +29,7 @@ func TestEraseAsksForTheRowsAndSaysWhatBecameOfThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := cluster.Requests().After("orders", -1, "")[0]
-	if asked.Kind != watermark.Erases || fmt.Sprint(asked.Rows) != "[{1} {2} {7}]" {
+	if asked.Kind != watermark.Erases || fmt.Sprint(asked.Rows) != "[1 2 7]" {
 		t.Errorf("asked %+v", asked)
 	}
 	s.Publish("orders", nil, nil, func(w *watermark.Watermark) { w.AcceptErase(asked, schemas.MinInstant) })
@@ -150,7 +150,7 @@ func TestAWaitForAnEraseEndsWhereNobodyKnowsAnyMoreWhatBecameOfARow(t *testing.T
 		w.AcceptErase(asked, schemas.MinInstant)
 		w.EndErase(map[int64]string{1: ""}, schemas.MinInstant)
 		for id := range int64(watermark.MostErased) {
-			w.AcceptErase(watermark.Request{UID: "later", Rows: []watermark.RowToErase{{ID: id}}}, schemas.MinInstant)
+			w.AcceptErase(watermark.Request{UID: "later", Rows: []int64{id}}, schemas.MinInstant)
 			w.EndErase(map[int64]string{id: ""}, schemas.MinInstant)
 		}
 		w.Request, w.RequestUID = asked.ID, asked.UID

@@ -119,23 +119,23 @@ func (f *follower) result(r *following, mark watermark.Watermark) (over bool, er
 // erased prints what became of each row of an erase.
 func (f *follower) erased(r *following, results []watermark.Erased) error {
 	stays := 0
-	for _, row := range r.Rows {
+	for _, id := range r.Rows {
 		i := slices.IndexFunc(results, func(e watermark.Erased) bool {
-			return e.RequestUID == r.UID && e.ID == row.ID
+			return e.RequestUID == r.UID && e.ID == id
 		})
 		text := "erased"
 		switch {
 		case i < 0: // a watermark has room for the last results alone
 			stays++
 			text = fmt.Sprintf("dealt with, and its result is no longer known: see `storestream row %s %d`",
-				r.Resource, row.ID)
+				r.Resource, id)
 		case results[i].Left == watermark.NoSuchRow:
 			text = results[i].Left
 		case results[i].Left != "":
 			stays++
 			text = f.env.paint.As(terminal.Yellow, "stays: "+results[i].Left)
 		}
-		f.env.print("%s %d: %s\n", r.Resource, row.ID, text)
+		f.env.print("%s %d: %s\n", r.Resource, id, text)
 	}
 	if stays > 0 {
 		return fmt.Errorf("%s of %s not erased", terminal.Plural(stays, "row"), r.Resource)

@@ -11,11 +11,6 @@ type Erase struct {
 	Confirmed bool `json:"confirmed,omitempty"`
 }
 
-// RowToErase is a row of a Request.
-type RowToErase struct {
-	ID int64 `json:"id"`
-}
-
 // Erased is the result of an Erase.
 type Erased struct {
 	Request    int64           `json:"request"`
@@ -40,8 +35,8 @@ const (
 // request a confirmation that is not valid any more.
 func (w *Watermark) AcceptErase(r Request, at schemas.Instant) {
 	confirmed := r.ConfirmedDeletes >= len(r.Rows)
-	for _, row := range r.Rows {
-		e := Erase{Request: r.ID, RequestUID: r.UID, ID: row.ID, Confirmed: confirmed}
+	for _, id := range r.Rows {
+		e := Erase{Request: r.ID, RequestUID: r.UID, ID: id, Confirmed: confirmed}
 		if len(w.Erase) >= mostErase {
 			w.Erased = append(w.Erased[:len(w.Erased):len(w.Erased)], e.ended(at, "too many rows wait to be erased"))
 			continue

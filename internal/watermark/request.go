@@ -31,8 +31,8 @@ type Request struct {
 	// ConfirmedDeletes is how many rows a sweep or an erase may delete beyond the day's budget. An erase is
 	// confirmed only if it confirms all its rows.
 	ConfirmedDeletes int `json:"confirmed_deletes,omitempty"`
-	// Rows are those of an erase, MostErased at most.
-	Rows []RowToErase    `json:"rows,omitempty"`
+	// Rows are the ids of an erase, MostErased at most.
+	Rows []int64         `json:"rows,omitempty"`
 	By   string          `json:"by"` // user@host
 	At   schemas.Instant `json:"at"`
 }

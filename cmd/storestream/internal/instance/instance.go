@@ -64,7 +64,9 @@ func Run(ctx context.Context, c Config) error {
 	c.Board.Provide(in.snapshot)
 	c.Metrics.Render(func() []health.Resource { return c.Board.Snapshot().Resources })
 	defer in.monitor.start()()
-	return in.run(ctx)
+	membership, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer context.AfterFunc(ctx, func() { stop(poller.ErrStopping) })()
+	return in.group.Run(membership)
 }
 
 func newInstance(c Config) (*instance, error) {
@@ -84,23 +86,16 @@ func newInstance(c Config) (*instance, error) {
 	return in, nil
 }
 
-func (in *instance) run(ctx context.Context) error {
-	membership, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer context.AfterFunc(ctx, func() { stop(poller.ErrStopping) })()
-	return in.group.Run(membership)
-}
-
 // snapshot returns the status page's Snapshot.
 func (in *instance) snapshot() status.Snapshot {
 	s := status.Snapshot{Group: in.c.Settings.Kafka.Group(), DeadLettersTopic: in.c.Cluster.DeadLetters(),
 		Waiting: in.group.Waiting()}
 	owned, service := in.group.Owned(), in.service()
 	for _, name := range in.c.Settings.Enabled() {
-		overREST := in.c.Settings.Resources[name].Source == config.REST
-		r := in.monitor.resource(name, slices.Contains(owned, name), overREST && !service.RefusedUntil.IsZero())
+		r := in.monitor.resource(name, slices.Contains(owned, name))
 		counts := in.owners[name].metrics
 		r.Published, r.UnknownFields = counts.Published(), counts.Fields()
-		if overREST {
+		if in.c.Settings.Resources[name].Source == config.REST {
 			r.Requests, s.Service = counts.Requests(), service
 		}
 		s.Resources = append(s.Resources, r)

@@ -173,22 +173,6 @@ func TestTakeoversThatPassAreTriedAgainSoonerThanThoseThatAPersonMustMend(t *tes
 	}
 }
 
-func TestTheWaitBeforeATakeoverGrowsUnlessPollsWereGoodForLonger(t *testing.T) {
-	var tries retakes
-	for i, test := range []struct{ worked, took, after time.Duration }{
-		{0, time.Second, 200 * time.Millisecond},
-		{0, time.Second, 400 * time.Millisecond},
-		{300 * time.Millisecond, 5 * time.Second, 800 * time.Millisecond}, // one good poll, and it is lost again
-		{time.Second, 5 * time.Second, 200 * time.Millisecond},
-		{100 * time.Millisecond, time.Second, 400 * time.Millisecond},
-		{0, time.Minute, 200 * time.Millisecond},
-	} {
-		if got := tries.after(errors.New("lost"), test.worked, test.took); got != test.after {
-			t.Errorf("failure %d: after %s, expected %s", i+1, got, test.after)
-		}
-	}
-}
-
 // Each loss of a session is a failure of its own where polls were good in between.
 func TestAGoodPollAfterATakeoverEndsTheRowOfFailures(t *testing.T) {
 	s := stage.New(t)

@@ -12,6 +12,7 @@ import (
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/postgres"
+	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -36,49 +37,41 @@ type live struct {
 const unansweredAfter = 5 * time.Second
 
 // addTo adds it to the facts of a resource.
-func (l *live) addTo(r *health.Resource, paused bool) {
+func (l *live) addTo(r *health.Resource) {
 	p := &l.status
-	r.Trouble = l.trouble(paused)
+	r.Trouble = l.trouble()
 	if r.Polling = l.poller != nil; !r.Polling {
 		r.Doing, r.DoingSince = l.doing, l.since.UTC()
 		return
 	}
 	r.Passes, r.DedupBytes = p.Complete, p.DedupBytes
 	r.Doing, r.DoingSince = p.Doing, p.Since.UTC()
-	switch {
-	case p.Doing == "polling" && l.detail == postgres.Unanswered && time.Since(l.detailSince) < unansweredAfter:
-	case p.Doing == "polling" && l.detail != "":
+	soon := l.detail == postgres.Unanswered && time.Since(l.detailSince) < unansweredAfter
+	if p.Doing == poller.Polling && l.detail != "" && !soon {
 		r.Doing, r.DoingSince = l.detail, l.detailSince.UTC()
-	case p.Doing == "waiting" && p.Err != nil:
-		r.Doing = "waiting to try again"
-	case p.Doing == "waiting":
-		r.Doing = "waiting for the next poll"
 	}
-	if s := p.Sweep; s.Doing != "" || s.Err != nil {
-		r.Sweeping = &health.Sweeping{Doing: s.Doing, Since: s.Since.UTC(), Rows: s.Rows, Of: s.Of}
-		if s.Err != nil {
-			r.Sweeping.Error, r.Sweeping.Next = status.FirstLine(s.Err), s.Next.UTC()
+	if s := p.Sweep; s != (health.Sweeping{}) {
+		if s.Error != "" {
+			s.Error = status.FirstLine(errors.New(s.Error))
 		}
+		r.Sweeping = &s
 	}
 }
 
-// trouble returns why the resource is blocked, fails, or settles no further. The watermark's Trouble may be a
-// predecessor's until the first poll has ended. The first failures are not in it.
-func (l *live) trouble(paused bool) *watermark.Trouble {
-	t := l.status.Watermark.Trouble
+// trouble returns why the resource is blocked, fails, or settles no further.
+func (l *live) trouble() *watermark.Trouble {
+	t := l.status.Trouble
 	switch {
 	case l.poller == nil && l.err == nil:
 		return nil
 	case l.poller == nil:
 		return &watermark.Trouble{Why: status.FirstLine(l.err), Since: schemas.InstantOf(l.failed),
-			Failing: !needsAPerson(l.err)}
+			Failing: !producer.Refused(l.err)}
 	case l.status.Err != nil && (t == nil || t.SettlingDelayed()):
 		return &watermark.Trouble{Why: status.FirstLine(l.status.Err), Failing: true,
 			Since: schemas.InstantOf(l.status.FailedSince)}
-	case l.status.Err != nil, l.status.Delayed != "", paused:
-		return t
 	}
-	return nil
+	return t
 }
 
 // mostRanges is how many ranges of days people are shown: the first ones, which hold settled, and the last.

@@ -93,34 +93,30 @@ func TestARunningInstanceIsTheWriterOfItsWatermarks(t *testing.T) {
 	})
 }
 
-// A predecessor's trouble in the watermark says nothing of this owner until its first poll has ended.
+// The first failures of an owner are in no watermark yet.
 func TestTheTroubleOfAnOwnerIsItsOwn(t *testing.T) {
 	failing := &watermark.Trouble{Why: "before", Failing: true}
 	delayed := &watermark.Trouble{Why: "settled stands still", Publishes: true}
 	down := errors.New("the database is down")
 	for name, test := range map[string]struct {
-		l      live
-		paused bool
-		why    string // "" if there is none
+		l   live
+		why string // "" if there is none
 	}{
-		"it takes over":               {live{}, false, ""},
-		"the takeover fails":          {live{err: down}, false, "the database is down"},
-		"a predecessor failed":        {polling(failing, nil, ""), false, ""},
-		"the service asks it to wait": {polling(failing, nil, ""), true, "before"},
-		"a predecessor was delayed":   {polling(delayed, nil, ""), false, ""},
-		"settling is delayed":         {polling(delayed, nil, "so"), false, "settled stands still"},
-		"its first failure":           {polling(nil, down, ""), false, "the database is down"},
-		"it fails after a delay":      {polling(delayed, down, "so"), false, "the database is down"},
-		"it has failed for a while":   {polling(failing, down, ""), false, "before"},
+		"it takes over":             {live{}, ""},
+		"the takeover fails":        {live{err: down}, "the database is down"},
+		"it has found nothing":      {polling(nil, nil), ""},
+		"settling is delayed":       {polling(delayed, nil), "settled stands still"},
+		"its first failure":         {polling(nil, down), "the database is down"},
+		"it fails after a delay":    {polling(delayed, down), "the database is down"},
+		"it has failed for a while": {polling(failing, down), "before"},
 	} {
-		got := test.l.trouble(test.paused)
+		got := test.l.trouble()
 		if got == nil && test.why != "" || got != nil && got.Why != test.why {
 			t.Errorf("%s: %+v, expected %q", name, got, test.why)
 		}
 	}
 }
 
-func polling(t *watermark.Trouble, err error, delayed string) live {
-	return live{poller: new(poller.Poller),
-		status: poller.Status{Watermark: watermark.Watermark{Trouble: t}, Err: err, Delayed: delayed}}
+func polling(t *watermark.Trouble, err error) live {
+	return live{poller: new(poller.Poller), status: poller.Status{Trouble: t, Err: err}}
 }

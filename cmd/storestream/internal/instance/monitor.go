@@ -15,6 +15,7 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/ownership"
 	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
@@ -25,8 +26,8 @@ import (
 //
 // A resource's lag is reported by the instance that polls it, or polled it last, and by every instance that
 // does not know of another owner. With an owner there is one lag. Without one, each instance computes the
-// same from the watermark. So the maximum over the instances is right in both cases. An instance that cannot
-// ask the group for a minute reports the lag too, as far as it knows. While the brokers are down no instance
+// same from the watermark. So the maximum over the instances is right in both cases. An instance that gets no
+// answer for a minute reports the lag too, as far as it knows. While the brokers are down no instance
 // owns a resource, but the lag must grow. If only this instance is cut off, it reports too much and never too
 // little.
 //
@@ -42,24 +43,25 @@ type monitor struct {
 	began   time.Time
 
 	mu sync.Mutex
+	// looked is when the group and the topics answered last, zero if they have not yet. err is the failure of
+	// the last try, or nil.
+	looked time.Time
+	err    error
 	// As of the last answer of the group.
-	asked     time.Time // zero: it has not answered yet
 	members   []producer.Member
 	ownership map[string]*ownership.Resource
 	// As of the last look at the topics.
-	looked      time.Time
 	marks       map[string]watermark.Watermark
 	deadLetters map[string][]watermark.DeadLetters
 	stalled     map[string]bool // resources that the log calls stalled
-	// Of the last try of either.
-	err     error
-	failing time.Time // since when tries have failed; zero: the last one did not
 }
 
 const (
 	// monitorEvery is how often the group is asked.
 	monitorEvery = 5 * time.Second
-	// doubtAfter is how long the group's last answer is believed.
+	// saidAfter is for how long no look may succeed before the page says so. doubtAfter is how long the group's
+	// last answer is believed.
+	saidAfter  = 3 * monitorEvery
 	doubtAfter = time.Minute
 )
 
@@ -79,14 +81,9 @@ func (m *monitor) start() (end func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		ticker := time.NewTicker(monitorEvery)
-		defer ticker.Stop()
 		for ctx.Err() == nil {
 			m.look(ctx)
-			select {
-			case <-ctx.Done():
-			case <-ticker.C:
-			}
+			_ = wait.For(ctx, monitorEvery) // the loop sees that ctx is done
 		}
 	}()
 	return func() { cancel(); <-ended }
@@ -106,23 +103,16 @@ func (m *monitor) look(ctx context.Context) {
 	defer m.mu.Unlock()
 	now := m.now()
 	m.marks, m.deadLetters = m.watch.Watermarks(), m.watch.DeadLetters()
-	m.err = cmp.Or(err, read)
-	switch {
-	case m.err == nil:
-		m.failing = time.Time{}
-	case m.failing.IsZero():
-		m.failing = now
+	if m.err = cmp.Or(err, read); m.err == nil && !sharing {
+		m.looked = now
 	}
 	if err == nil && !sharing {
 		slices.SortFunc(members, func(a, b producer.Member) int { return strings.Compare(a.Instance, b.Instance) })
-		m.asked, m.members = now, members
+		m.members = members
 		owners := ownership.ByResource(members)
 		for name, o := range m.ownership {
 			o.Note(owners[name], len(members) > 0, now)
 		}
-	}
-	if read == nil {
-		m.looked = now
 	}
 	for name, o := range m.owners {
 		if read != nil {
@@ -158,9 +148,8 @@ func (m *monitor) isStalled(name string) bool {
 }
 
 // resource returns the facts of a resource: by the topics and the group, and by the poller if it is polled
-// here. owned is set if the group has given it to this instance. paused is set while the service has asked
-// for a pause.
-func (m *monitor) resource(name string, owned, paused bool) health.Resource {
+// here. owned is set if the group has given it to this instance.
+func (m *monitor) resource(name string, owned bool) health.Resource {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	o, group, mark := m.owners[name], m.ownership[name], m.mark(name)
@@ -178,7 +167,7 @@ func (m *monitor) resource(name string, owned, paused bool) health.Resource {
 	r := overview.New(mark, o.settings, now)
 	r.DeadLetters, r.Owned = append(r.DeadLetters, m.deadLetters[name]...), owned
 	r.Silent, r.Between = group.Silent(), group.Between()
-	r.Abandoned = !owned && m.failing.IsZero() && group.Abandoned
+	r.Abandoned = !owned && m.err == nil && group.Abandoned
 	switch {
 	case owned:
 		r.Owner = m.name
@@ -186,10 +175,10 @@ func (m *monitor) resource(name string, owned, paused bool) health.Resource {
 		r.Owner = group.Owner
 	}
 	if l.poller != nil || owned {
-		l.addTo(&r, paused)
+		l.addTo(&r)
 	}
 	reports := group.Owner == "" || group.Owner == m.name || m.isStalled(name)
-	if m.now().Sub(m.asked) > doubtAfter {
+	if m.now().Sub(m.looked) > doubtAfter {
 		reports = m.now().Sub(m.began) > doubtAfter
 	}
 	if l.poller != nil || reports {
@@ -207,7 +196,7 @@ func (m *monitor) addTo(s *status.Snapshot) {
 		s.Members = append(s.Members,
 			status.Member{Instance: member.Instance, Enabled: member.Resources, Owned: member.Owned})
 	}
-	if m.failing.IsZero() || m.now().Sub(m.failing) < monitorEvery || s.Waiting != "" {
+	if m.err == nil || m.now().Sub(m.looked) < saidAfter || s.Waiting != "" {
 		return
 	}
 	if slices.ContainsFunc(s.Resources, func(r health.Resource) bool { return r.Owned }) {

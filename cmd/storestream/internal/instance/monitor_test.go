@@ -43,7 +43,7 @@ func (m *monitor) lag(resource string) (time.Duration, bool) {
 
 // shown is what the page says of a resource.
 func (m *monitor) shown(resource string, owned bool) health.Resource {
-	r := m.resource(resource, owned, false)
+	r := m.resource(resource, owned)
 	r.Judge()
 	return r
 }

@@ -12,8 +12,6 @@ import (
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/metrics"
-	"github.com/storestream/storestream/internal/rotation"
-	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
@@ -25,20 +23,14 @@ import (
 // takes it away or the instance stops. Every field lives as long as the process; what lives for one takeover
 // is local to takeOver.
 type owner struct {
+	c        Config
 	resource *schemas.Resource
 	settings config.Resource
-	memory   int // poll.memory, in bytes
-	sweep    poller.SweepConfig
-	eager    bool
-	secrets  *rotation.Set
-
-	cluster *producer.Cluster
-	group   *producer.Group
-	sources *connect.Sources
-
-	board   *status.Board
-	metrics *metrics.Resource
-	log     *zap.Logger
+	sources  *connect.Sources
+	group    *producer.Group
+	sweeping chan struct{} // poller.SweepConfig.Turn
+	metrics  *metrics.Resource
+	log      *zap.Logger
 
 	mu   sync.Mutex
 	live live
@@ -47,25 +39,41 @@ type owner struct {
 // newOwner is the owner of the resource called name. sweeping has room for the one resource that sweeps.
 func newOwner(c Config, name string, sources *connect.Sources, group *producer.Group,
 	sweeping chan struct{}) *owner {
-	o := &owner{
-		resource: c.Schemas.Get(name), settings: c.Settings.Resources[name], eager: c.Eager,
-		memory: int(c.Settings.Poll.Memory), secrets: c.Settings.Rotation(),
-		cluster: c.Cluster, group: group, sources: sources,
-		board: c.Board, metrics: c.Metrics.Resource(name), log: c.Log.With(zap.String("resource", name)),
-	}
+	o := &owner{c: c, resource: c.Schemas.Get(name), settings: c.Settings.Resources[name], sources: sources,
+		group: group, sweeping: sweeping, metrics: c.Metrics.Resource(name),
+		log: c.Log.With(zap.String("resource", name))}
 	o.turn(nil, "not ours", nil)
 	o.metrics.SweepInterval.Set(c.Settings.Sweep.Interval.Seconds())
-	// A sweep reads the topic as everybody sees it. newPoller adds its source.
-	o.sweep = poller.SweepConfig{
-		Interval: c.Settings.Sweep.Interval, Turn: sweeping, Memory: int64(c.Settings.Sweep.Memory),
-		ByID:      c.Settings.Resources[name].Source == config.Postgres,
-		Tombstone: c.Settings.Sweep.Deletes == config.Tombstone,
-		Topic: func(ctx context.Context, from []int64, wanted func(int64) bool,
-			fold func(watermark.Published) error) ([]int64, error) {
-			return producer.ReadTopic(ctx, c.Cluster, o.resource, from, wanted, fold)
-		},
-	}
 	return o
+}
+
+func (o *owner) run(ctx context.Context) {
+	failures, tries, rereads := &poller.Failures{Log: o.log, Now: time.Now}, 0, false
+	for {
+		began, before := time.Now(), rereads
+		err := o.takeOver(ctx, failures)
+		long := time.Since(began) > lastRetake
+		rereads = errors.As(err, new(*poller.LostError))
+		switch {
+		case ctx.Err() != nil || err == nil:
+			o.turn(nil, "not ours", nil)
+			return
+		case rereads && before && !long:
+			// Twice in a row: the next takeover may lead to the same, so it waits as after a failure.
+		case errors.Is(err, poller.ErrTakeover):
+			continue
+		}
+		// A good poll in between does not make the wait short again. Otherwise two writers that take a session
+		// from each other would never stop.
+		if tries++; long {
+			tries = 1
+		}
+		failures.Note(err)
+		o.turn(nil, "waiting to take over again", err)
+		if wait.For(ctx, retakeAfter(err, tries)) != nil {
+			return
+		}
+	}
 }
 
 // The wait after the first takeover that failed or whose reads did not count, and the longest one.
@@ -74,66 +82,13 @@ const (
 	lastRetake  = 30 * time.Second
 )
 
-func (o *owner) run(ctx context.Context) {
-	failures, rereads := &poller.Failures{Log: o.log, Now: time.Now}, false
-	var tries retakes
-	for {
-		began, before := time.Now(), rereads
-		err := o.takeOver(ctx, failures)
-		rereads = errors.As(err, new(*poller.LostError))
-		switch {
-		case ctx.Err() != nil || err == nil:
-			o.turn(nil, "not ours", nil)
-			return
-		case rereads && before && time.Since(began) < lastRetake:
-			// Twice in a row: the next takeover may lead to the same, so it waits as after a failure.
-		case errors.Is(err, poller.ErrTakeover):
-			continue
-		}
-		worked := time.Duration(0)
-		if !failures.Good.IsZero() {
-			worked = time.Since(failures.Good)
-		}
-		failures.Note(err)
-		o.turn(nil, "waiting to take over again", err)
-		if wait.For(ctx, tries.after(err, worked, time.Since(began))) != nil {
-			return
-		}
-	}
-}
-
-// retakes decides how long to wait before the next takeover. A good poll ends a row of failures, but the
-// waits go on to grow. Otherwise two writers that take a session from each other would never stop, each with
-// one good poll in between. If a session lasted longer than the last wait, the next wait is the shortest
-// again.
-type retakes struct {
-	n      int           // takeovers that failed or were lost, without working long enough in between
-	waited time.Duration // before the last one
-}
-
-// after is the wait after a takeover that took so long in all and ended with err; worked is since when its
-// polls were good.
-func (r *retakes) after(err error, worked, took time.Duration) time.Duration {
-	if worked > r.waited || took > lastRetake {
-		r.n = 0
-	}
-	r.n++
-	r.waited = retakeAfter(err, r.n)
-	return r.waited
-}
-
-// retakeAfter returns the wait after the n-th failure in a row: a growing time if the failure may pass, ten
-// seconds if a person has to repair it.
+// retakeAfter returns the wait after the n-th takeover in a row that ended early: a growing time if the
+// failure may pass, ten seconds if a person has to repair it.
 func retakeAfter(err error, n int) time.Duration {
-	if needsAPerson(err) {
+	if producer.Refused(err) {
 		return lastRetake / 3
 	}
 	return min(firstRetake<<min(n-1, 10), lastRetake)
-}
-
-// needsAPerson says of a takeover's error whether it is one that a person has to put right.
-func needsAPerson(err error) bool {
-	return producer.Refused(err)
 }
 
 // takeOver makes this instance the only writer of the resource, reads the published rows back, and polls
@@ -149,7 +104,7 @@ func (o *owner) takeOver(ctx context.Context, failures *poller.Failures) (err er
 	if err := o.group.Confirm(ctx); err != nil {
 		return err
 	}
-	session, err := producer.Take(ctx, o.cluster, o.resource)
+	session, err := producer.Take(ctx, o.c.Cluster, o.resource)
 	if err != nil {
 		return err
 	}
@@ -160,7 +115,7 @@ func (o *owner) takeOver(ctx context.Context, failures *poller.Failures) (err er
 			session.Close()
 		}
 	}()
-	requests := o.cluster.Requests()
+	requests := o.c.Cluster.Requests()
 	if err := requests.CatchUp(ctx); err != nil {
 		return err
 	}
@@ -172,26 +127,7 @@ func (o *owner) takeOver(ctx context.Context, failures *poller.Failures) (err er
 		return err
 	}
 	o.turn(p, "", nil)
-	err = p.Run(ctx)
-	o.handSweepOver(ctx, session)
-	return err
-}
-
-// handOverWithin bounds how long the group waits for the last word on a sweep.
-const handOverWithin = 2 * time.Second
-
-// handSweepOver says in the watermark that a sweep in hand did not die, but goes on with the next owner.
-func (o *owner) handSweepOver(ctx context.Context, session *producer.Session) {
-	mark := session.Watermark()
-	if errors.Is(context.Cause(ctx), producer.ErrLostOwnership) || !mark.HandSweepOver() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverWithin)
-	defer cancel()
-	if err := session.Commit(ctx, watermark.Transaction{Watermark: mark}); err != nil {
-		o.log.Info("the sweep in hand could not be handed over: the next owner takes it for one that died",
-			zap.Error(err))
-	}
+	return p.Run(ctx)
 }
 
 func (o *owner) newPoller(session *producer.Session, requests *producer.Requests,
@@ -207,21 +143,31 @@ func (o *owner) newPoller(session *producer.Session, requests *producer.Requests
 		},
 		Days: func(days []health.Days) { o.change(func(l *live) { l.days = days }) },
 	})
-	sweep := o.sweep
-	sweep.Source = func() poller.Source { return o.sources.Beside(polls, o.resource, o.metrics, o.log) }
+	c := o.c.Settings
 	return poller.New(poller.Config{
 		Settings: poller.Settings{
 			Resource: o.resource, SourceName: o.settings.Source, Interval: o.settings.Interval,
-			Overlap: o.settings.Overlap, Memory: o.memory, CatchesUp: o.settings.Source == config.Postgres,
-			Start: connect.Start(o.settings), Eager: o.eager,
+			Overlap: o.settings.Overlap, Memory: int(c.Poll.Memory),
+			CatchesUp: o.settings.Source == config.Postgres,
+			Start:     connect.Start(o.settings), Eager: o.c.Eager,
 		},
 		Clock: clock, Source: polls,
 		Session: session, Requests: requests,
-		Waits: o.sources.Waits(o.resource.Name), Renewed: o.secrets.Renewed, Hide: o.secrets.Hide,
+		Waits: o.sources.Waits(o.resource.Name), Renewed: c.Rotation().Renewed, Hide: c.Rotation().Hide,
 		Published: func(rows []schemas.Record, deleted []int64) {
-			o.board.Published(o.resource, rows, deleted)
+			o.c.Board.Published(o.resource, rows, deleted)
 		},
-		Sweep: sweep, Metrics: o.metrics, Log: o.log, Failures: failures,
+		Sweep: poller.SweepConfig{
+			Interval: c.Sweep.Interval, Turn: o.sweeping, Memory: int64(c.Sweep.Memory),
+			ByID:      o.settings.Source == config.Postgres,
+			Tombstone: c.Sweep.Deletes == config.Tombstone,
+			Source:    func() poller.Source { return o.sources.Beside(polls, o.resource, o.metrics, o.log) },
+			Topic: func(ctx context.Context, from []int64, wanted func(int64) bool,
+				fold func(watermark.Published) error) ([]int64, error) {
+				return producer.ReadTopic(ctx, o.c.Cluster, o.resource, from, wanted, fold)
+			},
+		},
+		Metrics: o.metrics, Log: o.log, Failures: failures,
 	})
 }
 
