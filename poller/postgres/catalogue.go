@@ -45,9 +45,6 @@ func (r *chunkReader) describe(ctx context.Context) (*table, error) {
 	case len(readable) == 0:
 		return nil, &pgconn.PgError{Code: "42501", Message: "permission denied for all of its columns"}
 	}
-	if t.alone = t.kind == "r" && !children && !t.hidden; t.alone {
-		t.leadsTo = ""
-	}
 	t.plainName = pgx.Identifier{t.schema, name}.Sanitize()
 	t.name, t.noFloor = t.plainName, noFloor(t.kind, t.hidden, children, privileged, t.identified)
 	if elsewhere != "" {

@@ -53,8 +53,7 @@ const tableSQL = `SELECT coalesce(CASE WHEN c.relkind IN ('r', 'p') AND NOT EXIS
 		AND i.indkey[0] = u.attnum AND i.indkey[1] = k.attnum AND i.indoption[0] = i.indoption[1])
 	THEN concat('CREATE INDEX ', CASE c.relkind WHEN 'r' THEN 'CONCURRENTLY ' END) END, ''),
 	has_table_privilege(c.oid, 'INSERT') OR has_table_privilege(c.oid, 'UPDATE')
-		OR has_table_privilege(c.oid, 'DELETE'),
-	c.relrowsecurity AND row_security_active(c.oid)
+		OR has_table_privilege(c.oid, 'DELETE')
 FROM pg_class c
 JOIN pg_attribute u ON u.attrelid = c.oid AND u.attname = 'updated_at'
 JOIN pg_attribute k ON k.attrelid = c.oid AND k.attname = 'id'
@@ -66,10 +65,11 @@ func CheckTable(ctx context.Context, db *DB, r *schemas.Resource) (Table, error)
 	if err != nil {
 		return Table{}, db.explain(r.Table, err)
 	}
-	found := Table{Name: t.name, Missing: t.missing, Unknown: t.unknown, NoFloor: t.noFloor}
+	found := Table{Name: t.name, Missing: t.missing, Unknown: t.unknown, NoFloor: t.noFloor,
+		Hidden: t.hidden}
 	q := statement{sql: tableSQL}
 	q.param(pgtype.TextOID, t.name)
-	_, err = db.ask(ctx, nil, nil, &q, &found.CreateIndex, &found.Writable, &found.Hidden)
+	_, err = db.ask(ctx, nil, nil, &q, &found.CreateIndex, &found.Writable)
 	if err != nil {
 		return found, db.explain(r.Table, err)
 	}

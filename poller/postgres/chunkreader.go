@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
@@ -31,9 +29,6 @@ const (
 	// firstWidth is the number of bytes that a row is expected to have before one was read.
 	firstWidth = 100
 	leastRows  = 100
-	// searched is how many times as many rows a transaction with a filter looks at as it may return, once the
-	// server has cancelled one.
-	searched = 16
 	// mostFailures is the number of consecutive failures after which Read returns the error, and the poller
 	// waits.
 	mostFailures = 6
@@ -87,7 +82,7 @@ func (r *chunkReader) chunks(ctx context.Context, q query, after key, until *key
 			var err error
 			for tx, err = r.open(ctx, q, after, until); err == nil && tx.conn != nil; {
 				var c *chunk
-				if c, err = r.next(tx); err != nil && c.count() == 0 {
+				if c, err = r.next(tx); err != nil && c.end == after {
 					break
 				}
 				after, failures = c.end, 0
@@ -108,10 +103,6 @@ func (r *chunkReader) chunks(ctx context.Context, q query, after key, until *key
 }
 
 // open asks for the rows of q after a place, and waits for the first row.
-//
-// The fewer rows pass a filter, the further a statement looks for them: too far, if an old transaction ends
-// after millions of changes. A smaller LIMIT is no help then. So if the server has cancelled a statement, one
-// with a filter ends at a place that lies so many rows on.
 func (r *chunkReader) open(ctx context.Context, q query, after key, until *key) (*transaction, error) {
 	r.Doing(Unanswered)
 	defer r.Doing("")
@@ -122,25 +113,8 @@ func (r *chunkReader) open(ctx context.Context, q query, after key, until *key) 
 	if time.Now().Before(r.longRows) {
 		t = t.cutLong()
 	}
-	limit, step := r.rows(), false
+	limit := r.rows()
 	sql := q(t, after, until, limit)
-	if sql.far && r.limit < r.MaxRows {
-		search := rowAfter(t, after, searched*limit)
-		var at pgtype.UndecodedBytes
-		var end key
-		_, err := r.db.ask(ctx, t, &r.lineage, &search, &at, &end.id)
-		if len(at) == 8 {
-			end.at = int64(binary.BigEndian.Uint64(at))
-		}
-		switch {
-		case errors.Is(err, pgx.ErrNoRows): // so many rows do not follow
-		case err != nil:
-			return nil, err
-		case until == nil || until.after(end):
-			until, step = &end, true
-			sql = q(t, after, until, limit)
-		}
-	}
 	sql.locks = t.lockable
 	tx, err := r.db.begin(ctx, t, &r.lineage, &sql)
 	if err != nil {
@@ -149,7 +123,7 @@ func (r *chunkReader) open(ctx context.Context, q query, after key, until *key) 
 	if !t.matches(tx.rows.FieldDescriptions()) {
 		return nil, tx.close(errRetyped)
 	}
-	tx.table, tx.limit, tx.until, tx.step, tx.end = t, limit, until, step, after
+	tx.table, tx.limit, tx.until, tx.end = t, limit, until, after
 	tx.more = tx.rows.NextRow()
 	return tx, nil
 }
@@ -168,7 +142,7 @@ func (r *chunkReader) next(tx *transaction) (*chunk, error) {
 	columns := len(tx.table.columns)
 	for tx.more && c.size < chunkBytes {
 		v := tx.rows.Values()
-		values, added := v[:columns], v[columns:] // added by cutLong and for pass.final
+		values, added := v[:columns], v[columns:] // added by cutLong and pass.query
 		var record schemas.Record
 		var reject *schemas.Reject
 		if tx.table.cuts && added[0] != nil {
@@ -177,21 +151,30 @@ func (r *chunkReader) next(tx *transaction) (*chunk, error) {
 		} else {
 			record, reject = tx.table.decoder.Decode(values)
 		}
-		if reject != nil {
-			c.Rejects = append(c.Rejects, *reject)
-			c.size += len(reject.Row)
+		if tx.table.cuts {
+			added = added[1:]
+		}
+		met := len(added) > 0 && added[0] == nil
+		switch {
+		case reject != nil:
 			if reject.HasID {
 				c.end.id = reject.ID
 			}
-		} else {
+			if !met {
+				c.Rejects = append(c.Rejects, *reject)
+				c.size += len(reject.Row)
+			}
+		case met:
+			c.end.id = record.ID
+		default:
 			if n := len(c.Rows); n == cap(c.Rows) { // a quarter is garbage that way, not four times the whole
 				c.Rows = slices.Grow(c.Rows, max(min(3*n, tx.limit-n), 16))
 			}
 			c.Rows = append(c.Rows, record)
 			c.size += len(record.Value)
 			c.end.id = record.ID
-			if n := len(added); n > 1 || n == 1 && !tx.table.cuts {
-				c.Final = append(c.Final, added[n-1][0] != 0)
+			if len(added) > 0 {
+				c.Final = append(c.Final, added[0][0] != 0)
 			}
 		}
 		// A NULL keeps the place: updated_at is NULL only if rows come in the order of id.
@@ -211,7 +194,7 @@ func (r *chunkReader) next(tx *transaction) (*chunk, error) {
 	if err := tx.close(nil); err != nil || tx.count >= tx.limit {
 		return c, err
 	}
-	c.last = !tx.step
+	c.last = true
 	if tx.until != nil {
 		c.end = *tx.until
 	}

@@ -32,15 +32,12 @@ type DB struct {
 // Open checks the DSN. It does not connect: if the database is down, the first read fails and is tried
 // again. No error contains a part of the DSN. If set is not nil, it learns when user, password or
 // certificates change.
-func Open(text rotation.Secret, set *rotation.Set) (*DB, error) {
-	db, err := open(text, set)
-	if err != nil {
-		return nil, fmt.Errorf("postgres.dsn: %w", err)
-	}
-	return db, nil
-}
-
-func open(text rotation.Secret, set *rotation.Set) (*DB, error) {
+func Open(text rotation.Secret, set *rotation.Set) (_ *DB, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("postgres.dsn: %w", err)
+		}
+	}()
 	parsed, err := dsn.Parse(text.Get())
 	if err != nil {
 		return nil, err

@@ -33,35 +33,28 @@ ELSE ` + timelineSQL + ` END`
 // they were rolled back, or committed with synchronous_commit off. A snapshot may have shown them as over. If
 // only one of its processes dies, the server recovers in the same way. It keeps its start time then, but its
 // statistics are reset. A standby gives out no ids, and replays only flushed ones.
-const identitySQL = `SELECT to_regclass($2) IS DISTINCT FROM to_regclass($1),
+const identitySQL = belowSQL + `SELECT to_regclass($2) IS DISTINCT FROM to_regclass($1), ` +
+	elsewhereSQL + `, ` + leadsToSQL + `,
 CASE WHEN NOT pg_is_in_recovery() THEN
 	greatest(pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()) END,
 coalesce((SELECT attnum FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'updated_at'), 0), `
 
-// aloneSQL is cheaper than elsewhereSQL and leadsToSQL, which take PostgreSQL a millisecond.
-const aloneSQL = `, '', coalesce((SELECT CASE WHEN relhassubclass THEN 'children' ELSE '' END FROM pg_class
-	WHERE oid = to_regclass($1)), 'nothing')`
-
 // identity reads the clock and the identity of t.
 func (r *chunkReader) identity(ctx context.Context, t *table) (*clock, watermark.Identity, error) {
-	id := watermark.Identity{Table: t.oid, Schema: t.schema, Kind: t.kind, Started: schemas.MinInstant}
-	q := statement{sql: identitySQL + "'', 0"}
+	id := watermark.Identity{Table: t.oid, Schema: t.schema, Kind: t.kind, Started: schemas.MinInstant,
+		LeadsTo: strconv.FormatUint(xxhash.Sum64String(t.leadsTo), 16)}
+	history := "'', 0"
 	if t.identified {
-		q.sql = identitySQL + historySQL
+		history = historySQL
 	}
-	if t.alone {
-		q.sql += aloneSQL
-	} else {
-		q.sql = belowSQL + q.sql + ", " + elsewhereSQL + ", " + leadsToSQL
-		id.LeadsTo = strconv.FormatUint(xxhash.Sum64String(t.leadsTo), 16)
-	}
+	q := statement{sql: identitySQL + history}
 	q.param(pgtype.TextOID, t.bareName)
 	q.param(pgtype.TextOID, t.plainName)
 	var swapped bool
 	var elsewhere, leadsTo string
 	var started *time.Time
-	c, err := r.db.ask(ctx, t, &r.lineage, &q, &swapped, &started, &id.UpdatedAt, &id.System, &id.Timeline,
-		&elsewhere, &leadsTo)
+	c, err := r.db.ask(ctx, t, &r.lineage, &q, &swapped, &elsewhere, &leadsTo, &started, &id.UpdatedAt,
+		&id.System, &id.Timeline)
 	switch {
 	case err != nil:
 		return nil, id, err

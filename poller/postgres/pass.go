@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// coldPatience limits the time that pass.quiesce waits.
+	// coldPatience limits the time that pass.look waits.
 	coldPatience = 2 * time.Second
 	quiesceEvery = 20 * time.Millisecond
 )
@@ -84,24 +84,33 @@ func (p *pass) inherit(r poller.Request) {
 	}
 }
 
-// quiesce waits until the transactions before the first horizon of a new owner are over. Otherwise, on a busy
-// database, no horizon would count for this pass. An owner that makes one pass, as run --once does, would
-// never settle.
-func (p *pass) quiesce(ctx context.Context, r *chunkReader, of poller.Request) (err error) {
-	next := p.clock.next
-	for began := time.Now(); p.clock.known && p.clock.xmin < next && time.Since(began) < coldPatience; {
-		if err = wait.For(ctx, quiesceEvery); err != nil {
-			return err
-		}
+// look reads the clock, the table and its identity. A new owner does so again until the transactions before
+// its first horizon are over. Otherwise, on a busy database, no horizon would count for this pass. An owner
+// that makes one pass, as run --once does, would never settle.
+func (p *pass) look(ctx context.Context, r *chunkReader, of poller.Request) (err error) {
+	cold, next := len(p.horizons.recorded) == 0 && of.Cursor == nil, uint64(0)
+	for began := time.Now(); ; {
+		before := r.lineage
 		if p.clock, p.table, p.identity, err = r.identify(ctx); err != nil {
 			return err
 		}
-		if p.lags(of) { // another server has answered
-			return r.db.explain(r.Resource.Table, errLagging)
+		if p.lags(of) {
+			if err = before.wait(); err != nil {
+				r.lineage = before // nothing is read of that server
+				return r.db.explain(r.Resource.Table, err)
+			}
+			cold = false // nothing is to be won from a server that lags for too long
 		}
+		p.inherit(of)
 		p.horizons.observe(p.clock, true)
+		next = cmp.Or(next, p.clock.next)
+		if !cold || !p.clock.known || p.clock.xmin >= next || time.Since(began) >= coldPatience {
+			return nil
+		}
+		if err = wait.For(ctx, quiesceEvery); err != nil {
+			return err
+		}
 	}
-	return nil
 }
 
 // lost returns why the results of earlier passes do not count any more, or nil: the clock was set back
@@ -178,17 +187,14 @@ func (p *pass) nothingSettles() {
 // another server and maybe by another owner. It also returns true if the server is a primary that was
 // replaced and still answers. Either would show old versions of rows whose new versions lie below settled.
 func (p *pass) lags(r poller.Request) bool {
-	known := coarse(0)
-	if r.Cursor != nil {
-		known = coarse(r.Cursor.Xmin)
-	}
 	id := r.Identity
 	if id != nil && !p.clock.standby && p.identity.System == id.System && p.identity.Timeline > 0 &&
 		p.identity.Timeline < id.Timeline {
 		return true
 	}
+	known := coarse(0)
 	if id != nil && differs(&p.identity, id) == nil {
-		known = coarse(max(known.xmin, id.Xmin))
+		known = coarse(id.Xmin) // a cursor's xmin is no larger
 		if f := r.Floor; f != nil {
 			if met, err := parseSnapshot(f.Snapshot); err == nil {
 				known = known.with(&met)

@@ -15,9 +15,6 @@ type statement struct {
 	sql    string
 	values []any
 	oids   []uint32
-	// far is set if a smaller LIMIT does not make the statement faster, because it may look at many rows to find
-	// a few.
-	far bool
 	// locks is set if the transaction has to lock the table before it takes the snapshot.
 	locks bool
 }
@@ -65,7 +62,12 @@ type query func(t *table, after key, until *key, limit int) statement
 // negative age, and passes. A savepoint's id is later than its transaction's, so it passes.
 //
 // The planner knows nothing of tableoid and assumes that all rows pass. So it uses the index on the key.
-func (p *pass) query(part part) query {
+//
+// The fewer rows pass the filter, the further a statement looks for them: too far, if an old transaction ends
+// after millions of changes. A smaller LIMIT is no help then. So if the server has cancelled a statement of
+// r, the rows that earlier passes have met come too, and next leaves them out: the added column is NULL for
+// them. For other rows it is true if they are final.
+func (p *pass) query(r *chunkReader, part part) query {
 	if part.undated {
 		return undated
 	}
@@ -74,7 +76,7 @@ func (p *pass) query(part part) query {
 		if t.noFloor != "" { // since the pass began: its xmin may be forbidden
 			low, final = 0, 0
 		}
-		s := statement{far: low != 0}
+		var s statement
 		s.param(stamp, after.at)
 		s.param(pgtype.Int8OID, after.id)
 		s.param(pgtype.Int8OID, int64(limit))
@@ -83,29 +85,28 @@ func (p *pass) query(part part) query {
 			where += fmt.Sprintf(" AND (updated_at, id) <= (%s, %s)",
 				s.param(stamp, until.at), s.param(pgtype.Int8OID, until.id))
 		}
-		if low != 0 {
-			where += fmt.Sprintf(" AND (age(%[1]s.xmin) <= (SELECT age(%[2]s)) OR %[1]s.tableoid <> %[3]s)",
-				t.plainName, s.param(pgtype.XIDOID, uint32(low)), s.param(pgtype.OIDOID, p.table.oid))
+		before := func(id uint64) string { // for rows whose writer has a smaller id
+			return fmt.Sprintf("(age(%[1]s.xmin) > (SELECT age(%[2]s)) AND %[1]s.tableoid = %[3]s)", t.plainName,
+				s.param(pgtype.XIDOID, uint32(id)), s.param(pgtype.OIDOID, p.table.oid))
 		}
+		added := ""
 		if final != 0 {
-			list += fmt.Sprintf(", age(%[1]s.xmin) > (SELECT age(%[2]s)) AND %[1]s.tableoid = %[3]s",
-				t.plainName, s.param(pgtype.XIDOID, uint32(final)), s.param(pgtype.OIDOID, p.table.oid))
+			added = before(final)
+		}
+		switch {
+		case low == 0:
+		case r.limit < r.MaxRows:
+			added = "CASE WHEN NOT " + before(low) + " THEN " + cmp.Or(added, "false") + " END"
+		default:
+			where += " AND NOT " + before(low)
+		}
+		if added != "" {
+			list += ", " + added
 		}
 		const sql = `SELECT %s FROM %s WHERE (updated_at, id) > ($1, $2)%s ORDER BY updated_at, id LIMIT $3`
 		s.sql = fmt.Sprintf(sql, list, t.name, where)
 		return s
 	}
-}
-
-// rowAfter asks for the place of the row that comes n rows after another place. There is no such row if fewer
-// rows come.
-func rowAfter(t *table, after key, n int) statement {
-	s := statement{sql: "SELECT updated_at, id::int8 FROM " + t.plainName +
-		" WHERE (updated_at, id) > ($1, $2) ORDER BY updated_at, id OFFSET $3 LIMIT 1"}
-	s.param(stamp, after.at)
-	s.param(pgtype.Int8OID, after.id)
-	s.param(pgtype.Int8OID, int64(n))
-	return s
 }
 
 // undated asks for the rows that the order (updated_at, id) does not contain: those without updated_at.

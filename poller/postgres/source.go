@@ -105,27 +105,10 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 // pass reads what may have changed since r.From. It returns nil, as full and lookup do, if yield wants no
 // more.
 func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.Batch, error) bool) error {
-	before := s.reader.lineage
-	c, t, id, err := s.reader.identify(ctx)
-	if err != nil {
-		return err
-	}
-	p := &pass{horizons: &s.horizons, table: t, identity: id, clock: c, from: r.From, started: r.Started,
+	p := &pass{horizons: &s.horizons, from: r.From, started: r.Started,
 		firstLoad: r.From <= max(schemas.MinInstant, s.reader.Start)}
-	lags := p.lags(r)
-	if lags {
-		if err := before.wait(); err != nil {
-			s.reader.lineage = before // nothing is read of that server
-			return s.reader.db.explain(s.reader.Resource.Table, err)
-		}
-	}
-	cold := len(s.horizons.recorded) == 0
-	p.inherit(r)
-	p.horizons.observe(c, true)
-	if cold && r.Cursor == nil && !lags { // nothing is to be won from a server that lags for too long
-		if err := p.quiesce(ctx, s.reader, r); err != nil {
-			return err
-		}
+	if err := p.look(ctx, s.reader, r); err != nil {
+		return err
 	}
 	if lost := p.lost(r, s.reader.Start); lost != nil {
 		return lost
@@ -138,7 +121,7 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 	}
 	for len(p.parts) > 0 {
 		part := p.parts[0]
-		for c, err := range s.reader.chunks(ctx, p.query(part), part.after, part.until) {
+		for c, err := range s.reader.chunks(ctx, p.query(s.reader, part), part.after, part.until) {
 			if err != nil {
 				return err
 			}

@@ -37,10 +37,7 @@ type table struct {
 	schema, kind string
 	// identified is set if the role may ask for the identity of the database (historySQL).
 	identified bool
-	// alone is set for an ordinary table without children and row security. leadsTo is the answer to
-	// leadsToSQL, or "" for a table that is alone.
-	alone   bool
-	leadsTo string
+	leadsTo    string // the answer to leadsToSQL
 	// lockable is set if the role may take the lightest lock on the table and on all relations that it leads
 	// to. That needs the right to all columns; below a view, the view's owner needs it.
 	lockable bool

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -32,11 +31,8 @@ type transaction struct {
 	// The others are for a transaction whose rows chunkReader.next cuts into chunks.
 
 	table *table
-	limit int // of its rows
-	// until is the place where the rows end, or nil for the end of the table. step is set if the query ends
-	// later.
-	until *key
-	step  bool
+	limit int  // of its rows
+	until *key // the place where the rows end, or nil for the end of the table
 	more  bool // a row has come, and belongs to the next chunk
 	count int  // rows so far
 	end   key  // the place of the last row
@@ -104,16 +100,10 @@ func (tx *transaction) scan(dest ...any) error {
 		return errShort
 	}
 	rows := pgx.RowsFromResultReader(tx.conn.Conn().TypeMap(), tx.results.ResultReader())
-	if !rows.Next() {
-		return cmp.Or(rows.Err(), pgx.ErrNoRows)
-	}
-	if err := rows.Scan(dest...); err != nil {
-		return fmt.Errorf("an answer of another shape than PostgreSQL's: %w", err)
-	}
-	if rows.Next() {
-		return errors.New("an answer of several rows: expected one")
-	}
-	return rows.Err()
+	_, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (*transaction, error) {
+		return tx, row.Scan(dest...)
+	})
+	return err
 }
 
 // close ends the transaction, if it has not ended, and frees its connection. It returns the error of the
