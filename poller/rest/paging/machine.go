@@ -85,7 +85,7 @@ func (m *Machine) count(guess, limit int) Outcome {
 		guess++
 	}
 	p.back(guess, limit)
-	o := Outcome{Rows: p.met.len(), Requests: p.answers, Paged: p.last > 0}
+	o := Outcome{Rows: len(p.different()), Requests: p.answers, Paged: p.last > 0}
 	switch {
 	case p.cut || p.doubt != "":
 	case o.Rows == p.atMost():
@@ -156,7 +156,7 @@ func (m *Machine) part(created Span, divisible bool) (Outcome, []Span) {
 		p.known = map[Day]int{}
 	}
 	p.forward()
-	o := Outcome{Rows: p.met.len(), Requests: p.answers, Paged: !p.snapshot() && (p.last > 0 || !p.endless)}
+	o := Outcome{Rows: len(p.different()), Requests: p.answers, Paged: !p.snapshot() && (p.last > 0 || !p.endless)}
 	if o.Whole = p.doubt == "" && p.snapshot(); o.Whole {
 		return o, nil
 	}
@@ -218,7 +218,7 @@ func (m *Machine) learnTotal(p *pass) {
 // by updated_at ascending: an updated row then goes to the end, and its followers move down.
 func (m *Machine) repeat(first *pass, most int) Outcome {
 	r, growing := m.r, m.set.Growing
-	o := Outcome{Rows: first.met.len(), Requests: first.answers, Paged: true}
+	o := Outcome{Rows: len(first.different()), Requests: first.answers, Paged: true}
 	if o.Whole = growing && first.endless && first.counted(); o.Whole {
 		return o
 	}

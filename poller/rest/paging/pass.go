@@ -3,6 +3,7 @@ package paging
 import (
 	"cmp"
 	"fmt"
+	"slices"
 )
 
 const (
@@ -39,9 +40,10 @@ type pass struct {
 	seen      map[uint64]bool
 
 	// Of the pass itself, which in a backward one begins with the last page: before that it looked for it.
-	met    collection
-	rows   int // how many came, met before or not
-	before int // how many different rows were met maxIdle answers before idle looks
+	met     []uint64        // the ids of its rows, as they came
+	changed map[uint64]bool // those of rows that had changed since the beginning
+	rows    int             // how many came, met before or not
+	before  int             // how many different rows were met maxIdle answers before idle looks
 	// alike is the count that each answer with rows gave, -1 if they differ or do not count.
 	alike int
 	// n is how many rows the service counted before it showed the first of met; -1: it did not.
@@ -59,7 +61,7 @@ type pass struct {
 
 func (m *Machine) newPass(created Span, size int) *pass {
 	return &pass{m: m, r: m.r, created: created, size: size,
-		seen: map[uint64]bool{}, count: -1, countBefore: -1, greatest: -1, n: -1, said: -1}
+		seen: map[uint64]bool{}, changed: map[uint64]bool{}, count: -1, countBefore: -1, greatest: -1, n: -1, said: -1}
 }
 
 // ask asks for a page and enters the answer.
@@ -161,8 +163,18 @@ func (p *pass) meet(a Answer) {
 	}
 	p.rows += len(a.Rows)
 	for _, row := range a.Rows {
-		p.met.insert(row.ID, p.m.set.Growing && row.Updated >= p.m.set.Began)
+		p.met = append(p.met, row.ID)
+		if p.m.set.Growing && row.Updated >= p.m.set.Began {
+			p.changed[row.ID] = true // which is not taken back
+		}
 	}
+}
+
+// different returns the ids met so far, each once and in order.
+func (p *pass) different() []uint64 {
+	slices.Sort(p.met)
+	p.met = slices.Compact(p.met)
+	return p.met
 }
 
 // endsWith records that the last page is a, or stood before it. Its rows are gone then.
@@ -225,9 +237,9 @@ func (p *pass) idle() bool {
 	case p.idlePages >= most:
 		p.endless = true
 	case powerOfTwo(p.answers + maxIdle):
-		p.before = p.met.len()
+		p.before = len(p.different())
 	case p.answers > maxIdle && powerOfTwo(p.answers):
-		p.endless = p.met.len() == p.before
+		p.endless = len(p.different()) == p.before
 	}
 	p.r.noEnd = p.r.noEnd || p.endless
 	return p.endless
@@ -284,7 +296,8 @@ func (p *pass) back(guess, limit int) {
 	a, page := p.findLast(guess, limit)
 	for begins := true; !p.cut; begins = a.Beyond || !a.More {
 		if begins {
-			p.met, p.rows = collection{}, 0
+			p.met, p.rows = nil, 0
+			clear(p.changed)
 			p.meet(a)
 			if p.n = p.countBefore; len(a.Rows) == 0 {
 				p.n = p.count
@@ -353,7 +366,7 @@ func (p *pass) counted() bool {
 	if p.m.set.Growing {
 		n = p.greatest
 	}
-	return p.r.total && n == p.met.len()
+	return p.r.total && n == len(p.different())
 }
 
 // complaint returns why the pass did not show that the set was read whole. rows is how many were met.
