@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -87,25 +88,17 @@ func (w window) String() string {
 // query is the request for one page of w. The service refuses a request without any date, so a window
 // without bounds asks for everything until the last day that can be written.
 func (w window) query(page, size int) string {
-	b := make([]byte, 0, 160)
-	param := func(name, bound, value string) {
-		if len(b) > 0 {
-			b = append(b, '&')
-		}
-		b = append(append(append(append(b, name...), bound...), '='), value...)
+	v := url.Values{"page": {strconv.Itoa(page)}, "page_size": {strconv.Itoa(size)}}
+	if w == (window{always, always}) {
+		v.Set("updated_to", dayOf(schemas.MaxInstant).String())
 	}
 	for i, name := range dimensions {
 		if w[i].From != past {
-			param(name, "_from", w[i].From.String())
+			v.Set(name+"_from", w[i].From.String())
 		}
 		if w[i].To != future {
-			param(name, "_to", w[i].To.String())
+			v.Set(name+"_to", w[i].To.String())
 		}
 	}
-	if len(b) == 0 {
-		param("updated", "_to", dayOf(schemas.MaxInstant).String())
-	}
-	param("page", "", strconv.Itoa(page))
-	param("page_size", "", strconv.Itoa(size))
-	return string(b)
+	return v.Encode()
 }
