@@ -142,14 +142,6 @@ func (c *calendar) settledBefore(d day, behind bool) schemas.Instant {
 	return startOf(d)
 }
 
-// firstDay is the first of the service's days in which a row updated at or after i can be.
-func (c *calendar) firstDay(i schemas.Instant) day {
-	if i == schemas.MinInstant {
-		return past
-	}
-	return dayOf(i) - c.margin()
-}
-
 // begin returns the first day to read, so that the rows of the UTC days from d on are among those read.
 func (c *calendar) begin(d day) day {
 	if d == past || c.notUTC || c.begun == d {

@@ -70,7 +70,7 @@ func (rd *read) closeDays(ctx context.Context, dimension int) error {
 			continue
 		}
 		rd.whole = true // rows that leave this day meanwhile are in the open window
-		days := span{From: next, To: min(next+day(batches.days)-1, known.freeUntil(next, last))}
+		days := span{From: next, To: known.freeUntil(next, min(last, next+day(batches.days)-1))}
 		asked := days
 		switch {
 		case unbounded:
@@ -99,12 +99,12 @@ func (rd *read) closeDays(ctx context.Context, dimension int) error {
 		}
 		rd.next, unbounded, read = days.To+1, false, days.To
 		if o.Whole {
-			known.close(days)
+			known.note(days, "")
 		} else {
 			why := fmt.Sprintf("%s cannot be closed: %s", days.From, o.Why)
 			rd.delay(why)
 			if rd.spoiled == nil { // else this read ends with an error anyway, and the next one tries again
-				known.leaveOpen(days, why)
+				known.note(days, why)
 			}
 			s.cfg.Log.Warn("a day cannot be closed yet; later days go on",
 				zap.Stringer("day", days.From), zap.String("why", o.Why))

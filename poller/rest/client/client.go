@@ -77,12 +77,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.RawQuery != "" {
 		return nil, fmt.Errorf("store.base_url: expected an address such as https://store.example/v1")
 	}
-	if cfg.MaxRequestsPerSecond <= 0 {
-		cfg.MaxRequestsPerSecond = 10
-	}
-	if cfg.RequestTimeout <= 0 {
-		cfg.RequestTimeout = 30 * time.Second
-	}
+	cfg.RequestTimeout = cmp.Or(cfg.RequestTimeout, 30*time.Second)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -97,7 +92,7 @@ func New(cfg Config) (*Client, error) {
 		log:      cfg.Log,
 		// The timeout is the call's own: a body that waits for its turn does not run into it.
 		http:  &http.Client{Transport: cfg.HTTP.Transport, CheckRedirect: stayHere},
-		limit: newLimiter(cfg.MaxRequestsPerSecond),
+		limit: newLimiter(cmp.Or(cfg.MaxRequestsPerSecond, 10)),
 		clock: newClock(cfg.Now, cfg.Log),
 		large: make(chan struct{}, largeBodies),
 

@@ -113,7 +113,7 @@ func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
 				continue // the limiter waits
 			}
 			return p, failed
-		case errors.Is(failed.Err, errTooLong) || errors.Is(failed.Err, errManyRows):
+		case errors.Is(failed.Err, errTooMuch):
 			return p, &poller.BlockedError{What: "the service's answers cannot be used", Err: failed}
 		case status == 0 || status == http.StatusOK:
 			c.http.CloseIdleConnections() // the fault may have broken those that wait beside this one
