@@ -59,7 +59,7 @@ func (s *Source) planPass(ctx context.Context, rd *read) error {
 func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 	m, busy, open := &s.open, time.Now(), rd.open
 	whole := rd.whole || !m.paged || m.from != open || s.clock.Now().Sub(m.began) >= max(wholeEvery, 10*m.took)
-	if !whole && s.reader.Order() != paging.Unknown {
+	if !whole && s.reader.Order != paging.Unknown {
 		ok, err := s.newest(ctx, rd)
 		if err != nil || rd.replan {
 			return err

@@ -37,14 +37,6 @@ func startOf(d day) schemas.Instant {
 	return schemas.Instant(d) * dayLength
 }
 
-// dayAfter returns the day after d. There is none after future.
-func dayAfter(d day) day {
-	if d == future {
-		return d
-	}
-	return d + 1
-}
-
 // window is a set of rows that the service can be asked for: those updated in one span and created in
 // another.
 type window [2]span
@@ -85,9 +77,10 @@ func (w window) String() string {
 	return "rows " + strings.Join(parts, " and ")
 }
 
-// query is the request for one page of w. The service refuses a request without any date, so a window
+// query is the request for one page of w, so that all of its last days is in it: midnights is set for a
+// dimension of which the to_ dates are midnights. The service refuses a request without any date, so a window
 // without bounds asks for everything until the last day that can be written.
-func (w window) query(page, size int) string {
+func (w window) query(midnights [2]bool, page, size int) string {
 	v := url.Values{"page": {strconv.Itoa(page)}, "page_size": {strconv.Itoa(size)}}
 	if w == (window{always, always}) {
 		v.Set("updated_to", dayOf(schemas.MaxInstant).String())
@@ -96,8 +89,12 @@ func (w window) query(page, size int) string {
 		if w[i].From != past {
 			v.Set(name+"_from", w[i].From.String())
 		}
-		if w[i].To != future {
-			v.Set(name+"_to", w[i].To.String())
+		switch to := w[i].To; {
+		case to == future:
+		case midnights[i]:
+			v.Set(name+"_to", (to + 1).String())
+		default:
+			v.Set(name+"_to", to.String())
 		}
 	}
 	return v.Encode()

@@ -45,7 +45,7 @@ func (e *Endpoint) read(answer *http.Response) error {
 	case <-answer.Request.Context().Done():
 		return context.Cause(answer.Request.Context())
 	}
-	e.timer.Reset(e.client.timeout)
+	e.timer.Reset(e.client.cfg.RequestTimeout)
 	// All its room at once: it would double it each time.
 	e.body = *bytes.NewBuffer(append(make([]byte, 0, maxBody+1+bytes.MinRead), e.body.Bytes()...))
 	more, err := e.body.ReadFrom(io.LimitReader(answer.Body, maxBody-n+1))

@@ -86,7 +86,7 @@ func (p *pass) ask(page int) Answer {
 	}
 	p.enter(a)
 	if a.isLast() && len(a.Rows) > 0 {
-		p.r.noEnd = false
+		p.r.NoEnd = false
 	}
 	return a
 }
@@ -185,7 +185,7 @@ func (p *pass) different() []uint64 {
 // hidden: they do not.
 func (p *pass) endsWith(page int, a Answer) {
 	p.last, p.end, p.said, p.exact, p.hidden = page, len(a.Rows), a.Count, a.isLast(), false
-	if size := p.end - 1; p.exact && p.isFull(a) && !p.r.total && page+1 < size {
+	if size := p.end - 1; p.exact && p.isFull(a) && !p.r.CountsAll && page+1 < size {
 		b := p.get(page+1, size)
 		p.hidden = len(b.Rows) == 0 && !b.More // an empty page in the middle says more
 	}
@@ -230,7 +230,7 @@ func (p *pass) forward() {
 func (p *pass) idle() bool {
 	powerOfTwo := func(n int) bool { return n&(n-1) == 0 }
 	most := maxIdle
-	if p.r.noEnd {
+	if p.r.NoEnd {
 		most = knownIdle
 	}
 	switch {
@@ -241,7 +241,7 @@ func (p *pass) idle() bool {
 	case p.answers > maxIdle && powerOfTwo(p.answers):
 		p.endless = len(p.different()) == p.before
 	}
-	p.r.noEnd = p.r.noEnd || p.endless
+	p.r.NoEnd = p.r.NoEnd || p.endless
 	return p.endless
 }
 
@@ -249,7 +249,7 @@ func (p *pass) idle() bool {
 // shortens the search: it makes one jump, and if that goes past the end, the search goes on from the page
 // before the jump. If the service's pages have no end, any page behind the last will do.
 func (p *pass) findLast(guess, limit int) (a Answer, page int) {
-	if p.r.noEnd {
+	if p.r.NoEnd {
 		limit += knownIdle
 	}
 	low, jumped := -1, false // low is the highest page that more are known to follow
@@ -257,14 +257,14 @@ func (p *pass) findLast(guess, limit int) (a Answer, page int) {
 		a = p.ask(page)
 		next, hint := page+1, (a.Count-1)/p.r.page(p.size)
 		past := a.Beyond || !a.More
-		if p.r.noEnd && !past {
+		if p.r.NoEnd && !past {
 			hint++
 			past = len(a.Rows) == 0
 		}
 		switch {
 		case a.isLast() && (page == 0 || len(a.Rows) > 0):
 			return a, page
-		case past && low >= 0 && !p.r.noEnd:
+		case past && low >= 0 && !p.r.NoEnd:
 			if next = low + 1; next == page {
 				return a, page // rows have left: the pass begins with the first page below that has some
 			}
@@ -366,7 +366,7 @@ func (p *pass) counted() bool {
 	if p.m.set.Growing {
 		n = p.greatest
 	}
-	return p.r.total && n == len(p.different())
+	return p.r.CountsAll && n == len(p.different())
 }
 
 // complaint returns why the pass did not show that the set was read whole. rows is how many were met.
@@ -377,12 +377,12 @@ func (p *pass) complaint(rows int) string {
 		return p.doubt
 	case p.cut:
 		return fmt.Sprintf("it has more pages than one pass reads (%d)", maxPages)
-	case p.endless || p.r.noEnd:
+	case p.endless || p.r.NoEnd:
 		end = "the service says for ever that more pages follow, and shows nothing new"
 	case !p.exact:
 		end = "the service says that more pages follow, and has none"
 	}
-	if p.r.total || p.contradicted(p.rows) {
+	if p.r.CountsAll || p.contradicted(p.rows) {
 		counts = fmt.Sprintf(", and counts %d. If that is only an estimate, set store.dialect.count to estimate",
 			max(p.n, p.greatest))
 	}
