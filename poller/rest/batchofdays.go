@@ -30,7 +30,7 @@ type batchOfDays struct {
 // counts all rows. A day of which that does not show all rows is read in parts. So is the newest one: its
 // rows move most.
 func (b *batchOfDays) machine(r *paging.Reader, set paging.Set, days int, newest bool) *paging.Machine {
-	if b.counted = r.CountsAll() && !b.parts && !newest; !b.counted {
+	if b.counted = r.CountsAll && !b.parts && !newest; !b.counted {
 		return r.Read(set)
 	}
 	guess := max(0, int(b.perDay*float64(days))-1) / r.Page()
@@ -53,7 +53,7 @@ func (b *batchOfDays) adapt(days int, o paging.Outcome, r *paging.Reader) (again
 	// make it too much. Several pages are twice as many as before, up to the middle of the last one, so that
 	// its number is guessed right.
 	page, full := float64(r.Page()), 0.95
-	if r.CountsAll() {
+	if r.CountsAll {
 		full = min(2*max(1, math.Ceil(float64(o.Rows)/page)), maxBatchPages) - 0.5
 	}
 	b.days = max(1, min(b.days, int(min(full*page/b.perDay, maxDays))))

@@ -81,6 +81,10 @@ func (c *calendar) wentBack(settled schemas.Instant) error {
 // contradict the dialect. Rows further off show that the service does not filter as we ask, so its answer
 // proves nothing.
 func (c *calendar) check(a *paging.Answer, asked span) (replan bool) {
+	end := schemas.MaxInstant
+	if asked.To != future {
+		end = startOf(asked.To + 1)
+	}
 	for _, row := range a.Rows {
 		if row.Updated == paging.NoTime {
 			continue
@@ -89,7 +93,7 @@ func (c *calendar) check(a *paging.Answer, asked span) (replan bool) {
 		if asked.From > c.begun && at >= startOf(asked.From) && at < startOf(asked.From)+dialect.Quarter {
 			c.begun = asked.From
 		}
-		switch otherZone, unasked := dialect.Outside(at, startOf(asked.From), startOf(dayAfter(asked.To))); {
+		switch otherZone, unasked := dialect.Outside(at, startOf(asked.From), end); {
 		case otherZone && !c.notUTC:
 			c.dialect.Prove(dialect.Days, dialect.Other, rowAmong(at, asked))
 			return true
@@ -123,16 +127,6 @@ func (c *calendar) lastOver() day {
 	return dayOf(over) - 1 - c.margin()
 }
 
-// query is the request for one page of w, so that all of its last days is in it.
-func (c *calendar) query(w window, page, size int) string {
-	for i, midnight := range c.midnights {
-		if midnight {
-			w[i].To = dayAfter(w[i].To)
-		}
-	}
-	return w.query(page, size)
-}
-
 // settledBefore is what is settled once the service's days before d are closed. behind is set if d was read
 // whole, too.
 func (c *calendar) settledBefore(d day, behind bool) schemas.Instant {
@@ -140,14 +134,6 @@ func (c *calendar) settledBefore(d day, behind bool) schemas.Instant {
 		d--
 	}
 	return startOf(d)
-}
-
-// firstDay is the first of the service's days in which a row updated at or after i can be.
-func (c *calendar) firstDay(i schemas.Instant) day {
-	if i == schemas.MinInstant {
-		return past
-	}
-	return dayOf(i) - c.margin()
 }
 
 // begin returns the first day to read, so that the rows of the UTC days from d on are among those read.

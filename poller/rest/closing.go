@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"fmt"
+	"sort"
 
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
@@ -17,43 +18,33 @@ import (
 //
 // The day only says where to begin to cut the past into windows. The first window has no lower bound, so a
 // wrong answer here costs requests and loses nothing.
-func (rd *read) findFirst(ctx context.Context, dimension int, known day) error {
-	rd.next, rd.firstOpen = rd.from, rd.from
-	if rd.from != past {
-		return nil
-	}
-	rd.src.cfg.Doing("looking for the earliest row")
-	last := rd.last
-	low, high, until := day(0), last, last // rows from before 1970 end up in the first window
-	for n := 1; ; n++ {
-		empty := true
-		w := on(dimension, span{From: past, To: until})
-		_, err := rd.glance(ctx, w, 0, 1, func(p client.Page) (enough bool) {
-			empty = empty && len(p.Rows) == 0 && p.Count <= 0 // one that counts rows and shows none proves nothing
-			return !empty
-		})
+func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err error) {
+	first := rd.from
+	if first == past {
+		rd.src.cfg.Doing("looking for the earliest row")
+		isEmpty := func(until day) (empty bool) {
+			if err != nil {
+				return false
+			}
+			empty = true
+			w := on(dimension, span{From: past, To: until})
+			_, err = rd.glance(ctx, w, 0, 1, func(p client.Page) (enough bool) {
+				empty = empty && len(p.Rows) == 0 && p.Count <= 0 // one that counts rows and shows none proves nothing
+				return !empty
+			})
+			return empty
+		}
 		switch {
-		case err != nil:
-			return err
-		case empty && until == last && n == 1:
-			continue
-		case empty && until == last:
-			rd.next, rd.firstOpen = last+1, last+1
-			return nil
+		case isEmpty(rd.last) && isEmpty(rd.last):
+			first = rd.last + 1
 		case known != past:
-			rd.next, rd.firstOpen = known, known
-			return nil
-		case empty:
-			low = until + 1
-		default:
-			high = until
+			first = known
+		default: // rows from before 1970 end up in the first window
+			first = day(sort.Search(int(rd.last), func(d int) bool { return !isEmpty(day(d)) }))
 		}
-		if low >= high {
-			rd.next, rd.firstOpen = low, low
-			return nil
-		}
-		until = low + (high-low)/2
 	}
+	rd.next, rd.firstOpen = first, first
+	return err
 }
 
 // closeDays reads the days of a dimension from rd.next to rd.last, several at once. If
@@ -79,7 +70,7 @@ func (rd *read) closeDays(ctx context.Context, dimension int) error {
 			continue
 		}
 		rd.whole = true // rows that leave this day meanwhile are in the open window
-		days := span{From: next, To: min(next+day(batches.days)-1, known.freeUntil(next, last))}
+		days := span{From: next, To: known.freeUntil(next, min(last, next+day(batches.days)-1))}
 		asked := days
 		switch {
 		case unbounded:
@@ -108,12 +99,12 @@ func (rd *read) closeDays(ctx context.Context, dimension int) error {
 		}
 		rd.next, unbounded, read = days.To+1, false, days.To
 		if o.Whole {
-			known.close(days)
+			known.note(days, "")
 		} else {
 			why := fmt.Sprintf("%s cannot be closed: %s", days.From, o.Why)
 			rd.delay(why)
 			if rd.spoiled == nil { // else this read ends with an error anyway, and the next one tries again
-				known.leaveOpen(days, why)
+				known.note(days, why)
 			}
 			s.cfg.Log.Warn("a day cannot be closed yet; later days go on",
 				zap.Stringer("day", days.From), zap.String("why", o.Why))

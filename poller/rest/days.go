@@ -32,18 +32,11 @@ type pastDay struct {
 // waits reports whether d could not be closed, and it is too early to try again.
 func (d pastDay) waits() bool { return d.why != "" && time.Now().Before(d.next) }
 
-// close records that the days of s are closed.
-func (d days) close(s span) {
-	for n := s.From; n <= s.To; n++ {
-		d[n] = pastDay{closed: true}
-	}
-}
-
-// leaveOpen records that the days of s could not be closed.
-func (d days) leaveOpen(s span, why string) {
+// note records that the days of s are closed, or why they could not be.
+func (d days) note(s span, why string) {
 	for n := s.From; n <= s.To; n++ {
 		pause := min(max(firstPause, 2*d[n].pause), lastPause)
-		d[n] = pastDay{why: why, next: time.Now().Add(pause), pause: pause}
+		d[n] = pastDay{closed: why == "", why: why, next: time.Now().Add(pause), pause: pause}
 	}
 }
 
@@ -54,11 +47,8 @@ func (d days) forgetClosed() {
 
 // freeUntil returns the last day from n to last before the next one that is not to be read.
 func (d days) freeUntil(n, last day) day {
-	for len(d) > 0 && n < last && !d[n+1].closed && !d[n+1].waits() {
+	for n < last && !d[n+1].closed && !d[n+1].waits() {
 		n++
-	}
-	if len(d) == 0 {
-		return last
 	}
 	return n
 }

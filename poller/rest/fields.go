@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
@@ -77,70 +76,63 @@ func (f *fields) check(ctx context.Context, rd *read, w window, page, size int) 
 	var rows int
 	rows, f.page = rd.src.parser.Missing(f.page[:0])
 	f.rows += rows
-	var lost []int
 	for i, n := range f.page {
 		f.missing[i] += n
-		switch {
-		case n == 0 || !f.expected[i]:
-		case n < rows:
-			f.expected[i] = false
-		default:
-			lost = append(lost, i)
+		if n == 0 || !f.expected[i] {
+			continue
 		}
-	}
-	for n := 0; n < confirmations && len(lost) > 0; n++ {
-		others, without, err := f.glance(ctx, rd, window{always, always}, 0, paging.PageSize)
-		if err != nil {
-			return err
-		}
-		if others == 0 {
-			return fmt.Errorf("%s: rows lack a field that every row had, and there are no others to compare them with",
-				f.res.Name)
-		}
-		var gone []string
-		lost = slices.DeleteFunc(lost, func(i int) bool {
-			if without[i] == others {
-				gone = append(gone, f.res.Fields[i].Name)
-			}
-			f.expected[i] = f.expected[i] && (without[i] == others || without[i] == 0)
-			return !f.expected[i]
-		})
-		if len(gone) > 0 {
-			return &poller.BlockedError{What: fmt.Sprintf("%s: the service's rows have lost %s: every row had it, "+
-				"and none of %d has it now. Nothing is published, for it would be null in every row. This goes on by "+
-				"itself when it is back; if it is gone for good, take it out of the schema",
-				f.res.Name, strings.Join(gone, ", "), others)}
-		}
-		if len(lost) == 0 {
-			return nil
-		}
-		rows, without, err := f.glance(ctx, rd, w, page, size)
-		if err != nil {
-			return err
-		}
-		for _, i := range lost {
-			if rows == 0 || without[i] < rows {
-				return fmt.Errorf("%s: answers differ in whether rows have the field %s; they are read again",
-					f.res.Name, f.res.Fields[i].Name)
+		if n == rows {
+			if err := f.lost(ctx, rd, i, w, page, size); err != nil {
+				return err
 			}
 		}
-	}
-	for _, i := range lost {
 		f.expected[i] = false
 	}
 	return nil
 }
 
-// glance returns how many rows of w, from a page on, the first page with a good row has, and by field how
-// many of these lack it.
+// lost returns nil if field i is null in all rows of a page of w, and a service that leaves out null can
+// explain that.
+func (f *fields) lost(ctx context.Context, rd *read, i int, w window, page, size int) error {
+	name := f.res.Fields[i].Name
+	for range confirmations {
+		others, without, err := f.glance(ctx, rd, i, window{always, always}, 0, paging.PageSize)
+		switch {
+		case err != nil:
+			return err
+		case others == 0:
+			return fmt.Errorf("%s: rows lack the field %s, which every row had, and there are no others to compare "+
+				"them with", f.res.Name, name)
+		case without == others:
+			return &poller.BlockedError{What: fmt.Sprintf("%s: the service's rows have lost %s: every row had it, "+
+				"and none of %d has it now. Nothing is published, for it would be null in every row. This goes on by "+
+				"itself when it is back; if it is gone for good, take it out of the schema", f.res.Name, name, others)}
+		case without > 0:
+			return nil
+		}
+		rows, without, err := f.glance(ctx, rd, i, w, page, size)
+		if err != nil {
+			return err
+		}
+		if rows == 0 || without < rows {
+			return fmt.Errorf("%s: answers differ in whether rows have the field %s; they are read again",
+				f.res.Name, name)
+		}
+	}
+	return nil
+}
+
+// glance returns how many rows of w, from a page on, the first page with a good row has, and how many of
+// these lack field i.
 func (f *fields) glance(
-	ctx context.Context, rd *read, w window, page, size int,
-) (rows int, without []int, err error) {
+	ctx context.Context, rd *read, i int, w window, page, size int,
+) (rows, without int, err error) {
 	doubt, err := rd.glance(ctx, w, page, size, func(p client.Page) (enough bool) {
 		for _, raw := range p.Rows {
 			rd.src.parser.Parse(raw)
 		}
-		rows, without = rd.src.parser.Missing(nil)
+		n, missing := rd.src.parser.Missing(nil)
+		rows, without = n, missing[i]
 		return rows > 0
 	})
 	if err == nil && doubt != "" {

@@ -17,7 +17,7 @@ import (
 // A row without created_at is on no such day. It breaks the contract, so a pass has met it and it has a dead
 // letter: a Lookup that looks Everywhere finds it.
 func (s *Source) full(ctx context.Context, rd *read) error {
-	from := s.first(rd)
+	from := s.first(rd, 1)
 	if from != past {
 		// Rows created before From and updated since. They become more: rows come in by being updated.
 		w := window{updated: {From: from, To: future}, created: {From: past, To: from - 1}}
@@ -31,13 +31,14 @@ func (s *Source) full(ctx context.Context, rd *read) error {
 	return rd.finish(ctx, &poller.Done{Started: rd.req.Started, Complete: true})
 }
 
-// first returns the earliest day of the service, in any zone, that can have a row updated at or after From.
-func (s *Source) first(rd *read) day {
+// first returns the earliest of the service's days that can have a row updated at or after From. margin is by
+// how many days the service's days may differ from UTC's.
+func (s *Source) first(rd *read, margin day) day {
 	from := max(rd.req.From, s.cfg.Start)
 	if from == schemas.MinInstant {
 		return past
 	}
-	return dayOf(from) - 1
+	return dayOf(from) - margin
 }
 
 // lastPast returns a day that is over in every zone. Days up to it gain no more rows.
@@ -113,7 +114,7 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 		}
 	}
 	if rd.req.Everywhere && len(rd.sought) > 0 {
-		if err := s.everything(ctx, rd, updated, s.first(rd)); err != nil || rd.replan {
+		if err := s.everything(ctx, rd, updated, s.first(rd, 1)); err != nil || rd.replan {
 			return err
 		}
 	}

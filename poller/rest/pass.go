@@ -43,7 +43,7 @@ func (s *Source) planPass(ctx context.Context, rd *read) error {
 	if err := s.calendar.wentBack(rd.req.From); err != nil && rd.req.From > s.cfg.Start {
 		return err
 	}
-	rd.from, rd.last = s.calendar.firstDay(max(rd.req.From, s.cfg.Start)), s.calendar.lastOver()
+	rd.from, rd.last = s.first(rd, s.calendar.margin()), s.calendar.lastOver()
 	rd.open = max(rd.from, rd.last+1)
 	rd.whole = rd.req.Complete || rd.from == past
 	err := rd.findFirst(ctx, updated, s.earliest)
@@ -59,7 +59,7 @@ func (s *Source) planPass(ctx context.Context, rd *read) error {
 func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 	m, busy, open := &s.open, time.Now(), rd.open
 	whole := rd.whole || !m.paged || m.from != open || s.clock.Now().Sub(m.began) >= max(wholeEvery, 10*m.took)
-	if !whole && s.reader.Order() != paging.Unknown {
+	if !whole && s.reader.Order != paging.Unknown {
 		ok, err := s.newest(ctx, rd)
 		if err != nil || rd.replan {
 			return err

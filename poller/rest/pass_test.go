@@ -401,7 +401,7 @@ func TestDaysThatWaitAreReportedOnceAPass(t *testing.T) {
 	s.products = oneDay(1, 10, "2006-11-20")
 	src := s.fresh()
 	years := span{From: dayOf(midnight("2006-11-20")), To: dayOf(midnight("2026-11-19"))}
-	src.days.leaveOpen(years, "some reason")
+	src.days.note(years, "some reason")
 	reports := 0
 	src.cfg.Days = func([]health.Days) { reports++ }
 	got, err := readAll(t.Context(), src, pass(midnight("2006-11-20")))

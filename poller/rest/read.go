@@ -100,7 +100,7 @@ func (rd *read) pages(ctx context.Context, w window, m *paging.Machine) (o pagin
 	for q, ok := m.Next(); ok; q, ok = m.Next() {
 		part := window{updated: w[updated], created: q.Created}
 		asked := time.Now()
-		p, err := s.endpoint.Page(ctx, s.calendar.query(part, q.Page, q.Size))
+		p, err := s.endpoint.Page(ctx, part.query(s.calendar.midnights, q.Page, q.Size))
 		a, err := rd.answer(p, err, part, q.Page, asked)
 		s.endpoint.Release()
 		if err == nil && !rd.replan {
@@ -220,7 +220,7 @@ func (rd *read) glance(
 	s, rows := rd.src, 0
 	defer s.endpoint.Release()
 	for page := first; page < first+mostGlances; page++ {
-		p, err := s.endpoint.Page(ctx, s.calendar.query(w, page, size))
+		p, err := s.endpoint.Page(ctx, w.query(s.calendar.midnights, page, size))
 		if page > 0 && client.Refusal(err) != nil { // it refuses the number of the page
 			return doubt, nil
 		}
@@ -229,12 +229,12 @@ func (rd *read) glance(
 		}
 		s.reader.LearnCount(p.Count, max(size, len(p.Rows)))
 		rows += len(p.Rows)
-		if doubt = cmp.Or(doubt, cached(p.Age)); enough(p) || !p.More || s.reader.NoEnd() && len(p.Rows) == 0 {
+		if doubt = cmp.Or(doubt, cached(p.Age)); enough(p) || !p.More || s.reader.NoEnd && len(p.Rows) == 0 {
 			return doubt, nil
 		}
 	}
 	if rows == 0 {
-		s.reader.LearnNoEnd()
+		s.reader.NoEnd = true
 	}
 	return doubt, nil
 }

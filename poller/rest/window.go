@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -34,14 +35,6 @@ func startOf(d day) schemas.Instant {
 		return schemas.MaxInstant
 	}
 	return schemas.Instant(d) * dayLength
-}
-
-// dayAfter returns the day after d. There is none after future.
-func dayAfter(d day) day {
-	if d == future {
-		return d
-	}
-	return d + 1
 }
 
 // window is a set of rows that the service can be asked for: those updated in one span and created in
@@ -84,28 +77,25 @@ func (w window) String() string {
 	return "rows " + strings.Join(parts, " and ")
 }
 
-// query is the request for one page of w. The service refuses a request without any date, so a window
+// query is the request for one page of w, so that all of its last days is in it: midnights is set for a
+// dimension of which the to_ dates are midnights. The service refuses a request without any date, so a window
 // without bounds asks for everything until the last day that can be written.
-func (w window) query(page, size int) string {
-	b := make([]byte, 0, 160)
-	param := func(name, bound, value string) {
-		if len(b) > 0 {
-			b = append(b, '&')
-		}
-		b = append(append(append(append(b, name...), bound...), '='), value...)
+func (w window) query(midnights [2]bool, page, size int) string {
+	v := url.Values{"page": {strconv.Itoa(page)}, "page_size": {strconv.Itoa(size)}}
+	if w == (window{always, always}) {
+		v.Set("updated_to", dayOf(schemas.MaxInstant).String())
 	}
 	for i, name := range dimensions {
 		if w[i].From != past {
-			param(name, "_from", w[i].From.String())
+			v.Set(name+"_from", w[i].From.String())
 		}
-		if w[i].To != future {
-			param(name, "_to", w[i].To.String())
+		switch to := w[i].To; {
+		case to == future:
+		case midnights[i]:
+			v.Set(name+"_to", (to + 1).String())
+		default:
+			v.Set(name+"_to", to.String())
 		}
 	}
-	if len(b) == 0 {
-		param("updated", "_to", dayOf(schemas.MaxInstant).String())
-	}
-	param("page", "", strconv.Itoa(page))
-	param("page_size", "", strconv.Itoa(size))
-	return string(b)
+	return v.Encode()
 }

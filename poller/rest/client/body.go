@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,9 +19,10 @@ const (
 	maxNote = 64 << 10
 )
 
-var errTooLong = fmt.Errorf("the answer is longer than %d MiB, and a page of 1000 rows takes some 400 KiB: "+
-	"nothing of it is used. Either a row holds far too much, or the service does not end its answer: ask its "+
-	"owner", maxBody>>20)
+// errTooMuch: the answer exceeds maxBody or maxRows.
+var errTooMuch = fmt.Errorf("the answer is longer than %d MiB or has more than %d rows, and a page of 1000 rows "+
+	"takes some 400 KiB: nothing of it is used. Either a row holds far too much, or the service does not end its "+
+	"answer: ask its owner", maxBody>>20, maxRows)
 
 // read reads the body of an answer whole. A compressed one counts with its length after decompression.
 //
@@ -30,7 +32,7 @@ var errTooLong = fmt.Errorf("the answer is longer than %d MiB, and a page of 100
 // A connection that ends before the announced length is an error here (io.ErrUnexpectedEOF).
 func (e *Endpoint) read(answer *http.Response) error {
 	if answer.ContentLength > maxBody {
-		return errTooLong
+		return errTooMuch
 	}
 	n, err := e.body.ReadFrom(io.LimitReader(answer.Body, ordinaryBody+1))
 	if err != nil || n <= ordinaryBody {
@@ -41,14 +43,14 @@ func (e *Endpoint) read(answer *http.Response) error {
 	case e.client.large <- struct{}{}:
 		e.large = true
 	case <-answer.Request.Context().Done():
-		return errStopped
+		return context.Cause(answer.Request.Context())
 	}
-	e.timer.Reset(e.client.timeout)
+	e.timer.Reset(e.client.cfg.RequestTimeout)
 	// All its room at once: it would double it each time.
 	e.body = *bytes.NewBuffer(append(make([]byte, 0, maxBody+1+bytes.MinRead), e.body.Bytes()...))
 	more, err := e.body.ReadFrom(io.LimitReader(answer.Body, maxBody-n+1))
 	if err == nil && n+more > maxBody {
-		return errTooLong
+		return errTooMuch
 	}
 	return err
 }

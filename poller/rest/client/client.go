@@ -53,16 +53,10 @@ const (
 
 // Client sends the requests of all resources. It is safe for concurrent use.
 type Client struct {
-	base     string
-	timeout  time.Duration
-	maxTries int
-	log      *zap.Logger
-
-	http   *http.Client
-	limit  *limiter
-	apiKey rotation.Secret  // Config.APIKey
-	hidden *rotation.Hidden // Config.Hidden
-	turn   chan struct{}    // holds one token: its holder may look at fetched and replace it
+	cfg   Config // with the defaults in place of zeros
+	http  *http.Client
+	limit *limiter
+	turn  chan struct{} // holds one token: its holder may look at fetched and replace it
 	// fetched is the key that was fetched last. It never takes the place of a configured one: it would be
 	// another account with other rights, and would hide that the chosen key is refused.
 	fetched string
@@ -77,12 +71,9 @@ func New(cfg Config) (*Client, error) {
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.RawQuery != "" {
 		return nil, fmt.Errorf("store.base_url: expected an address such as https://store.example/v1")
 	}
-	if cfg.MaxRequestsPerSecond <= 0 {
-		cfg.MaxRequestsPerSecond = 10
-	}
-	if cfg.RequestTimeout <= 0 {
-		cfg.RequestTimeout = 30 * time.Second
-	}
+	cfg.BaseURL = strings.TrimRight(cfg.BaseURL, "/")
+	cfg.RequestTimeout = cmp.Or(cfg.RequestTimeout, 30*time.Second)
+	cfg.Attempts = cmp.Or(cfg.Attempts, maxTries)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -91,17 +82,13 @@ func New(cfg Config) (*Client, error) {
 		cfg.HTTP = httpclient.New(nil, cfg.RequestTimeout)
 	}
 	c := &Client{
-		base:     strings.TrimRight(cfg.BaseURL, "/"),
-		timeout:  cfg.RequestTimeout,
-		maxTries: cmp.Or(cfg.Attempts, maxTries),
-		log:      cfg.Log,
+		cfg: cfg,
 		// The timeout is the call's own: a body that waits for its turn does not run into it.
 		http:  &http.Client{Transport: cfg.HTTP.Transport, CheckRedirect: stayHere},
-		limit: newLimiter(cfg.MaxRequestsPerSecond),
+		limit: newLimiter(cmp.Or(cfg.MaxRequestsPerSecond, 10)),
 		clock: newClock(cfg.Now, cfg.Log),
 		large: make(chan struct{}, largeBodies),
-
-		apiKey: cfg.APIKey, hidden: cfg.Hidden, turn: make(chan struct{}, 1),
+		turn:  make(chan struct{}, 1),
 	}
 	c.turn <- struct{}{}
 	return c, nil
@@ -142,8 +129,8 @@ const keyPath = "/store-api-keys"
 // key than the one they were refused with. If each fetched its own, and a new key revoked the one before,
 // four of them would stay refused.
 func (c *Client) key(ctx context.Context, refused string) (key string, err error) {
-	if c.apiKey.IsSet() {
-		return c.apiKey.Get(), nil
+	if c.cfg.APIKey.IsSet() {
+		return c.cfg.APIKey.Get(), nil
 	}
 	select {
 	case <-c.turn:
@@ -167,7 +154,7 @@ func (c *Client) key(ctx context.Context, refused string) (key string, err error
 	if err != nil {
 		return "", fmt.Errorf("fetching an API key: %w", err)
 	}
-	c.hidden.Add("store.api_key", key)
+	c.cfg.Hidden.Add("store.api_key", key)
 	c.fetched = key
 	return key, nil
 }
@@ -175,11 +162,11 @@ func (c *Client) key(ctx context.Context, refused string) (key string, err error
 // renew gets another key after e was answered 401. A configured key is another one only if its file
 // has changed since. If not, the next poll looks at the file.
 func (c *Client) renew(ctx context.Context, e *Endpoint) error {
-	if !c.apiKey.IsSet() {
+	if !c.cfg.APIKey.IsSet() {
 		_, err := c.key(ctx, e.key)
 		return err
 	}
-	if c.apiKey.Get() != e.key {
+	if c.cfg.APIKey.Get() != e.key {
 		return nil
 	}
 	return &poller.BlockedError{What: e.path + " answered 401: the service does not accept store.api_key. " +
@@ -194,10 +181,8 @@ func readKey(body []byte) (string, error) {
 	if err := json.Unmarshal(body, &answer); err != nil || answer.Key == "" {
 		return "", errors.New(`the answer has no string "api_key"`)
 	}
-	for _, c := range []byte(answer.Key) {
-		if c <= ' ' || c >= 0x7f {
-			return "", errors.New(`"api_key" holds characters that cannot stand in a header`)
-		}
+	if strings.ContainsFunc(answer.Key, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
+		return "", errors.New(`"api_key" holds characters that cannot stand in a header`)
 	}
 	return answer.Key, nil
 }

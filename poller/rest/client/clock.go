@@ -39,8 +39,7 @@ type Clock struct {
 
 	mu    sync.Mutex
 	heard bool      // any answer came
-	dated bool      // an answer carried a Date
-	date  time.Time // of the newest answer
+	date  time.Time // of the newest answer that carried one
 	skew  time.Duration
 	// believed is the service's clock, not later than the truth. odd is one that contradicts it.
 	believed, odd dial
@@ -93,7 +92,7 @@ func (c *Clock) observe(h http.Header, sent time.Time) (made schemas.Instant, ag
 		return schemas.MinInstant, age
 	}
 	made = schemas.InstantOf(date)
-	c.heard, c.dated, c.date = true, true, date
+	c.heard, c.date = true, date
 	date = date.Add(age)
 	// The header was written between sent and received, and rounded down: by half a second on average.
 	middle := sent.Add(received.Sub(sent) / 2)
@@ -167,7 +166,7 @@ func (c *Clock) Over() schemas.Instant {
 func (c *Clock) Service() schemas.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.dated {
+	if !c.date.IsZero() {
 		return schemas.InstantOf(c.date)
 	}
 	return schemas.InstantOf(c.now())
@@ -188,5 +187,5 @@ func (c *Clock) Before(i schemas.Instant) (now schemas.Instant, before bool) {
 func (c *Clock) gap() (time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.skew, c.dated
+	return c.skew, !c.date.IsZero()
 }

@@ -89,7 +89,7 @@ func TestABodyThatDripsEndsWithTheTimeout(t *testing.T) {
 			}
 		}
 	})
-	c.timeout = 200 * time.Millisecond
+	c.cfg.RequestTimeout = 200 * time.Millisecond
 	_, err := c.Endpoint("/r", uncounted, unwaited).Page(t.Context(), "page=0")
 	if err == nil || !strings.Contains(err.Error(), "no complete answer within 200ms") ||
 		!strings.Contains(err.Error(), "tried 2 times") {

@@ -109,11 +109,11 @@ func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
 		switch status := failed.Status; {
 		case failed.ForRate() || unclear(status) && e.head.Get("Retry-After") != "":
 			c.pause(e, began, status)
-			if tries < c.maxTries {
+			if tries < c.cfg.Attempts {
 				continue // the limiter waits
 			}
 			return p, failed
-		case errors.Is(failed.Err, errTooLong) || errors.Is(failed.Err, errManyRows):
+		case errors.Is(failed.Err, errTooMuch):
 			return p, &poller.BlockedError{What: "the service's answers cannot be used", Err: failed}
 		case status == 0 || status == http.StatusOK:
 			c.http.CloseIdleConnections() // the fault may have broken those that wait beside this one
@@ -131,7 +131,7 @@ func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
 			return p, failed
 		}
 		switch {
-		case tries < c.maxTries:
+		case tries < c.cfg.Attempts:
 			if err = wait.For(ctx, pauses.NextBackOff()); err != nil {
 				return p, err
 			}
@@ -150,12 +150,12 @@ func (e *Endpoint) request(ctx context.Context, query string) (_ *http.Request, 
 			return nil, err
 		}
 	}
-	address := e.client.base + e.path
+	address := e.client.cfg.BaseURL + e.path
 	if query != "" {
 		address += "?" + query
 	}
 	ctx, e.end = context.WithCancel(ctx)
-	e.timer = time.AfterFunc(e.client.timeout, e.end)
+	e.timer = time.AfterFunc(e.client.cfg.RequestTimeout, e.end)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ func (e *Endpoint) receive(answer *http.Response, err error, sent time.Time, que
 		return nil
 	}
 	if !e.timer.Stop() { // it has ended the request
-		failed.Err = fmt.Errorf("no complete answer within %s (store.request_timeout)", e.client.timeout)
+		failed.Err = fmt.Errorf("no complete answer within %s (store.request_timeout)", e.client.cfg.RequestTimeout)
 	}
 	return failed
 }
@@ -216,7 +216,7 @@ func unclear(status int) bool {
 // accepted tells the limiter that the service did not refuse the request sent at sent for its rate.
 func (c *Client) accepted(sent time.Time) {
 	if refused := c.limit.accepted(sent); refused >= longPause {
-		c.log.Info("the service no longer refuses requests for their rate", zap.Duration("refused_for", refused))
+		c.cfg.Log.Info("the service no longer refuses requests for their rate", zap.Duration("refused_for", refused))
 	}
 }
 
@@ -226,7 +226,7 @@ func (c *Client) pause(e *Endpoint, sent time.Time, status int) {
 	after, why := retryAfter(e.head, c.clock.Now()), fmt.Sprintf("the service answered %d", status)
 	until, news := c.limit.refused(sent, after, why)
 	if news {
-		c.log.Warn("the service refuses requests for their rate: nothing is sent to it for a while",
+		c.cfg.Log.Warn("the service refuses requests for their rate: nothing is sent to it for a while",
 			zap.String("path", e.path), zap.Int("status", status),
 			zap.Duration("waits", time.Until(until).Round(time.Millisecond)), zap.Time("until", until.UTC()))
 	}

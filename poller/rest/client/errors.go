@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,11 +33,8 @@ func (e *RequestError) Error() string {
 		text += "?" + e.Query
 	}
 	if e.Status != 0 {
-		code := e.Code
-		if code == "" {
-			code = http.StatusText(e.Status)
-		}
-		text += strings.TrimRight(fmt.Sprintf(" answered %d %s", e.Status, code), " ")
+		text += strings.TrimRight(fmt.Sprintf(" answered %d %s", e.Status,
+			cmp.Or(e.Code, http.StatusText(e.Status))), " ")
 	}
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
@@ -82,10 +80,8 @@ func errorCode(body []byte) string {
 	var e struct {
 		Error string `json:"error"`
 	}
-	if json.Unmarshal(body, &e) != nil || len(e.Error) > 64 {
-		return ""
-	}
-	if strings.Trim(e.Error, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+	if json.Unmarshal(body, &e) != nil || len(e.Error) > 64 ||
+		strings.Trim(e.Error, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
 		return ""
 	}
 	return e.Error

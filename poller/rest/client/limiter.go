@@ -37,8 +37,7 @@ type limiter struct {
 
 	mu       sync.Mutex
 	pace     *rate.Limiter
-	cut      time.Time // when the rate was last halved
-	changed  time.Time // when the rate was last changed
+	changed  time.Time // when the rate was last halved or raised
 	resume   time.Time // no request is sent before
 	since    time.Time // waiting since; zero while the service accepts
 	why      string    // the reason for resume, for people
@@ -91,8 +90,8 @@ func (l *limiter) refused(sent time.Time, after time.Duration, why string) (unti
 	if l.since.IsZero() {
 		l.since = now
 	}
-	if sent.After(l.cut) {
-		l.cut, l.changed = now, now
+	if sent.After(l.changed) {
+		l.changed = now
 		l.refusals++
 		l.pace.SetLimit(max(l.pace.Limit()/2, rate.Limit(l.ceiling*lowest)))
 	}
@@ -113,7 +112,7 @@ func (l *limiter) refused(sent time.Time, after time.Duration, why string) (unti
 func (l *limiter) accepted(sent time.Time) (refusedFor time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !sent.After(l.cut) {
+	if !sent.After(l.changed) {
 		return 0
 	}
 	now := time.Now()

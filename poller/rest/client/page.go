@@ -3,7 +3,6 @@ package client
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/storestream/storestream/schemas"
@@ -31,10 +30,6 @@ type Page struct {
 }
 
 var (
-	// errManyRows: the answer has more than maxRows.
-	errManyRows = fmt.Errorf("the answer has more than %d rows, whatever page_size asks for", maxRows)
-	// errStopped: the caller's context ended while a body waited for its turn.
-	errStopped = errors.New("stopped while waiting to read a large answer")
 	// errCut: the body ends before its JSON does. The connection broke, and only this shows it (HTTP/1.0, some
 	// proxies).
 	errCut = errors.New("the body ends in the middle of its JSON")
@@ -60,7 +55,7 @@ func openPage(body []byte, rows [][]byte) (Page, error) {
 			for s.Open('['); s.More(']'); {
 				row, _ := s.Value()
 				if len(p.Rows) == maxRows {
-					return p, errManyRows
+					return p, errTooMuch
 				}
 				p.Rows = append(p.Rows, row)
 			}

@@ -27,7 +27,7 @@ func TestALongPauseIsToldWhileItLasts(t *testing.T) {
 		fmt.Fprint(w, emptyPage)
 	})
 	core, logs := observer.New(zapcore.InfoLevel)
-	c.log = zap.New(core)
+	c.cfg.Log = zap.New(core)
 	counted := make(chan float64, 1000)
 	e := c.Endpoint("/store-products",
 		uncounted, func(s float64) { counted <- s })

@@ -35,7 +35,7 @@ func TestARateRefusedWithAnyStatusIsWaitedFor(t *testing.T) {
 				left--
 				fmt.Fprint(w, emptyPage)
 			})
-			c.maxTries = maxTries
+			c.cfg.Attempts = maxTries
 			e := c.Endpoint("/store-products", uncounted, unwaited)
 			for range 20 {
 				if _, err := e.Page(t.Context(), "updated_from=2026-11-20"); err != nil {
@@ -76,8 +76,8 @@ func TestARefusalThatStaysIsWhatItSaysAndSlowsNobodyDown(t *testing.T) {
 		w.WriteHeader(http.StatusForbidden)
 	})
 	_, err := c.Endpoint("/store-orders", uncounted, unwaited).Page(t.Context(), "updated_from=2026-11-20")
-	if refused := Refusal(err); refused == nil || refused.Status != 403 || requests != c.maxTries {
-		t.Errorf("%v after %d requests, want a refusal after %d", err, requests, c.maxTries)
+	if refused := Refusal(err); refused == nil || refused.Status != 403 || requests != c.cfg.Attempts {
+		t.Errorf("%v after %d requests, want a refusal after %d", err, requests, c.cfg.Attempts)
 	}
 	if now := c.State(); now.RequestsPerSecond != 1000 || !now.RefusedSince.IsZero() {
 		t.Errorf("slowed down: %+v", now)

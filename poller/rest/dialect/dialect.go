@@ -139,13 +139,6 @@ func (d *Dialect) Value(p *Property) string {
 	return d.found[p.Name].Value
 }
 
-// IsSet tells whether the configuration says the value of p, and no answer has contradicted it.
-func (d *Dialect) IsSet(p *Property) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.set[p.Name] != ""
-}
-
 // Prove notes that an answer has shown the value of p. Value "" means that it contradicts the known one: then
 // p is unknown from now on. The first evidence of a value is kept.
 func (d *Dialect) Prove(p *Property, value, evidence string) {

@@ -77,7 +77,10 @@ func timeOfDay(at schemas.Instant) schemas.Instant { return at - at.Day() }
 // for those of another zone: what was proven of Days is unknown again, too.
 func (d *Dialect) NotMidnight(to *Property, evidence string) {
 	d.Prove(to, "", evidence)
-	if !d.IsSet(Days) {
+	d.mu.Lock()
+	_, set := d.set[Days.Name]
+	d.mu.Unlock()
+	if !set {
 		d.Prove(Days, "", "it was shown while "+to.Name+" was taken for a midnight")
 	}
 }

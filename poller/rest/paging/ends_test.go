@@ -188,10 +188,10 @@ func TestASetWithoutAnEndIsWholeWhereItsCountSaysSo(t *testing.T) {
 		for _, n := range []int{0, 1, 30, 100, 950} {
 			s := &plain{rows: plainRows(n, 1), counts: true, forEver: true, again: again}
 			r, o := s.read(t, Always)
-			if n > 1 && (!o.Whole || o.Rows != n || !r.NoEnd()) { // of one row nobody knows yet what is counted
+			if n > 1 && (!o.Whole || o.Rows != n || !r.NoEnd) { // of one row nobody knows yet what is counted
 				t.Errorf("%d rows, the last page again %v: %+v after %d requests", n, again, o, s.requests)
 			}
-			r.total, s.requests = true, 0
+			r.CountsAll, s.requests = true, 0
 			o, err := drive(r.Count(Set{Created: Always}, 0, 12), s.ask)
 			if err != nil || !o.Whole || s.requests > n/100+8 {
 				t.Errorf("%d rows, the last page again %v, in one pass: %+v after %d requests, %v", n, again, o,
@@ -324,7 +324,7 @@ func TestTheNewestRowsThatAnAnswerInDoubtShowsAreNotAll(t *testing.T) {
 				return Answer{Rows: []Row{row}, More: page < 9, Count: 10, Size: 1, Doubt: doubt}, nil
 			}
 			r := NewReader(true)
-			r.order, r.size = order, 1
+			r.Order, r.size = order, 1
 			since := map[Order]int64{Ascending: 8, Descending: -1}[order]
 			o, err := drive(r.Newest(Set{Created: Always, Growing: true}, since, 9, 5), ask)
 			if err != nil || o.Whole != (doubt == "") {

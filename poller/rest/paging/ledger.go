@@ -41,51 +41,36 @@ func newLedger(growing bool) *ledger {
 // enter adds a pass, and takes its rows from it. metByOneOnly is how many rows either this pass or the one
 // before it met, and the other did not. Rows changed since the beginning do not count.
 func (l *ledger) enter(p *pass) (metByOneOnly int) {
-	met, fresh, isNew := p.met.rows(), []uint64(nil), false
-	note := func(id uint64, known, isMet bool) {
-		t := l.odd[id]
-		if !known { // so far no pass met it
-			t = tally{misses: l.passes, ago: l.passes}
+	met, known, isNew := p.different(), l.rows, false
+	for _, id := range met {
+		if _, is := slices.BinarySearch(known, id); is {
+			continue
 		}
-		before := known && t.ago == 0
+		l.rows = append(l.rows, id)
+		isNew = isNew || !p.changed[id]
+		if l.passes > 0 { // so far no pass met it
+			l.odd[id] = tally{misses: l.passes, ago: l.passes}
+		}
+	}
+	slices.Sort(l.rows)
+	for _, id := range l.rows {
+		t := l.odd[id]
+		before := t.ago == 0
+		_, isMet := slices.BinarySearch(met, id)
 		if isMet {
-			t.ago, t.changed = 0, p.met.changed[id]
+			t.ago, t.changed = 0, p.changed[id]
 		} else {
 			t.misses++
 			t.ago++
 		}
-		if !t.changed {
-			isNew = isNew || !known
-			if before != isMet {
-				metByOneOnly++
-			}
+		if !t.changed && before != isMet {
+			metByOneOnly++
 		}
 		if t == (tally{}) {
 			delete(l.odd, id)
 		} else {
 			l.odd[id] = t
 		}
-	}
-	plain := len(l.odd) == 0 && len(p.met.changed) == 0 // then a row that was met again changes nothing
-	for _, id := range l.rows {
-		for ; len(met) > 0 && met[0] < id; met = met[1:] {
-			fresh = append(fresh, met[0])
-		}
-		isMet := len(met) > 0 && met[0] == id
-		if isMet {
-			met = met[1:]
-		}
-		if !isMet || !plain {
-			note(id, true, isMet)
-		}
-	}
-	fresh = append(fresh, met...)
-	for _, id := range fresh {
-		note(id, false, true)
-	}
-	if len(fresh) > 0 {
-		l.rows = slices.Concat(l.rows, fresh)
-		slices.Sort(l.rows)
 	}
 	l.passes++
 	if l.sound++; !p.sound() {
@@ -95,7 +80,7 @@ func (l *ledger) enter(p *pass) (metByOneOnly int) {
 		l.quiet = 0
 	}
 	l.limit(p)
-	p.met = collection{}
+	p.met, p.changed = nil, nil
 	return metByOneOnly
 }
 

@@ -81,16 +81,16 @@ func (m *Machine) ask(q Question) Answer {
 // count is the one pass of Reader.Count.
 func (m *Machine) count(guess, limit int) Outcome {
 	r, p := m.r, m.newPass(m.set.Created, m.r.Page())
-	if r.noEnd { // the pass begins behind the last page
+	if r.NoEnd { // the pass begins behind the last page
 		guess++
 	}
 	p.back(guess, limit)
-	o := Outcome{Rows: p.met.len(), Requests: p.answers, Paged: p.last > 0}
+	o := Outcome{Rows: len(p.different()), Requests: p.answers, Paged: p.last > 0}
 	switch {
 	case p.cut || p.doubt != "":
 	case o.Rows == p.atMost():
 		o.Whole = p.last == 0 || p.ofOneSet(o.Rows)
-	case r.noEnd:
+	case r.NoEnd:
 		o.Whole = p.counted()
 	}
 	return o
@@ -114,7 +114,7 @@ func (m *Machine) read() Outcome {
 		if !o.Whole && total.Whole {
 			total.Whole, total.Why = false, o.Why
 		}
-		if len(todo) == 0 && n > 1 && total.Whole && m.set.Created == Always && m.r.total && !m.noneUndated() {
+		if len(todo) == 0 && n > 1 && total.Whole && m.set.Created == Always && m.r.CountsAll && !m.noneUndated() {
 			again, _ := m.part(m.set.Created, false)
 			again.Requests += total.Requests
 			return again
@@ -156,14 +156,14 @@ func (m *Machine) part(created Span, divisible bool) (Outcome, []Span) {
 		p.known = map[Day]int{}
 	}
 	p.forward()
-	o := Outcome{Rows: p.met.len(), Requests: p.answers, Paged: !p.snapshot() && (p.last > 0 || !p.endless)}
+	o := Outcome{Rows: len(p.different()), Requests: p.answers, Paged: !p.snapshot() && (p.last > 0 || !p.endless)}
 	if o.Whole = p.doubt == "" && p.snapshot(); o.Whole {
 		return o, nil
 	}
 	if p.doubt == "" && !p.cut {
 		m.learnTotal(p)
 	}
-	if p.doubt != "" || p.cut || p.endless && !r.total {
+	if p.doubt != "" || p.cut || p.endless && !r.CountsAll {
 		o.Why = p.complaint(o.Rows)
 		return o, nil
 	}
@@ -204,7 +204,7 @@ func (m *Machine) countOf(created Span) (rows int, doubt string) {
 // learnTotal finds out whether the service's count is that of all rows, as far as the part that p read shows
 // it.
 func (m *Machine) learnTotal(p *pass) {
-	if m.r.total || !m.r.exact || p.greatest < 1 {
+	if m.r.CountsAll || !m.r.exact || p.greatest < 1 {
 		return
 	}
 	_, doubt := m.countOf(p.created)
@@ -218,14 +218,14 @@ func (m *Machine) learnTotal(p *pass) {
 // by updated_at ascending: an updated row then goes to the end, and its followers move down.
 func (m *Machine) repeat(first *pass, most int) Outcome {
 	r, growing := m.r, m.set.Growing
-	o := Outcome{Rows: first.met.len(), Requests: first.answers, Paged: true}
+	o := Outcome{Rows: len(first.different()), Requests: first.answers, Paged: true}
 	if o.Whole = growing && first.endless && first.counted(); o.Whole {
 		return o
 	}
 	l := newLedger(growing)
 	l.enter(first)
 	if m.set.Once {
-		o.Whole, o.Why = r.total && l.shown(l.count), "it takes several pages and was read once"
+		o.Whole, o.Why = r.CountsAll && l.shown(l.count), "it takes several pages and was read once"
 		return o
 	}
 	unsound := 0 // so many passes in a row
@@ -236,9 +236,9 @@ func (m *Machine) repeat(first *pass, most int) Outcome {
 		size := r.sizeOf(n, page)
 		p := m.newPass(first.created, size)
 		switch guess := o.Rows / size; {
-		case growing && r.order != Ascending:
+		case growing && r.Order != Ascending:
 			p.forward()
-		case r.noEnd:
+		case r.NoEnd:
 			p.back(guess+1, maxPages)
 		default:
 			p.back(guess, maxPages)
@@ -294,12 +294,12 @@ func (r *Reader) sizeOf(n, page int) int {
 // enough reports whether pass n was the last one needed. agree is set if it met the same rows as the pass
 // before.
 func (r *Reader) enough(l *ledger, p *pass, n int, agree bool) bool {
-	counted := r.total && l.shown(l.count)
+	counted := r.CountsAll && l.shown(l.count)
 	chance := p.sound() && !p.contradicted(len(l.rows)) && l.hidden() < r.chance
 	if l.growing {
 		return agree || chance || counted || l.shown(l.pages)
 	}
-	return l.shown(l.pages) && (!r.total || l.shown(l.alike)) || counted && (n > r.steady || r.noEnd) ||
+	return l.shown(l.pages) && (!r.CountsAll || l.shown(l.alike)) || counted && (n > r.steady || r.NoEnd) ||
 		n > r.steady && chance
 }
 
@@ -308,7 +308,7 @@ func (m *Machine) newest(since int64, guess, limit int) Outcome {
 	p := m.newPass(m.set.Created, m.r.Page())
 	var a Answer
 	var page, step int
-	if m.r.order == Ascending {
+	if m.r.Order == Ascending {
 		// From the last page down: a row that is updated meanwhile leaves its place for the end, and its
 		// followers move toward the pages that are read after.
 		a, page = p.findLast(guess, maxPages)
@@ -323,7 +323,7 @@ func (m *Machine) newest(since int64, guess, limit int) Outcome {
 			p.endsWith(page, a)
 		}
 		places := p.last*p.size + p.end
-		if m.r.order == Unknown || p.ragged || p.cut || p.answers > limit || p.doubt != "" || p.hidden ||
+		if m.r.Order == Unknown || p.ragged || p.cut || p.answers > limit || p.doubt != "" || p.hidden ||
 			p.contradicted(places) {
 			return o
 		}

@@ -14,17 +14,9 @@ const (
 
 // fits reports whether one page is sorted by o.
 func (o Order) fits(rows []Row) bool {
-	before := int64(NoTime)
-	for _, row := range rows {
-		if row.Updated == NoTime {
-			continue
-		}
-		if before != NoTime && (o == Ascending && row.Updated < before || o == Descending && row.Updated > before) {
-			return false
-		}
-		before = row.Updated
-	}
-	return true
+	var f orderFinder
+	f.see(rows)
+	return (o != Ascending || !f.notUp) && (o != Descending || !f.notDown)
 }
 
 // orderFinder finds the order in the answers of a forward pass.

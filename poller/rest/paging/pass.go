@@ -3,6 +3,7 @@ package paging
 import (
 	"cmp"
 	"fmt"
+	"slices"
 )
 
 const (
@@ -39,9 +40,10 @@ type pass struct {
 	seen      map[uint64]bool
 
 	// Of the pass itself, which in a backward one begins with the last page: before that it looked for it.
-	met    collection
-	rows   int // how many came, met before or not
-	before int // how many different rows were met maxIdle answers before idle looks
+	met     []uint64        // the ids of its rows, as they came
+	changed map[uint64]bool // those of rows that had changed since the beginning
+	rows    int             // how many came, met before or not
+	before  int             // how many different rows were met maxIdle answers before idle looks
 	// alike is the count that each answer with rows gave, -1 if they differ or do not count.
 	alike int
 	// n is how many rows the service counted before it showed the first of met; -1: it did not.
@@ -59,7 +61,7 @@ type pass struct {
 
 func (m *Machine) newPass(created Span, size int) *pass {
 	return &pass{m: m, r: m.r, created: created, size: size,
-		seen: map[uint64]bool{}, count: -1, countBefore: -1, greatest: -1, n: -1, said: -1}
+		seen: map[uint64]bool{}, changed: map[uint64]bool{}, count: -1, countBefore: -1, greatest: -1, n: -1, said: -1}
 }
 
 // ask asks for a page and enters the answer.
@@ -84,7 +86,7 @@ func (p *pass) ask(page int) Answer {
 	}
 	p.enter(a)
 	if a.isLast() && len(a.Rows) > 0 {
-		p.r.noEnd = false
+		p.r.NoEnd = false
 	}
 	return a
 }
@@ -161,8 +163,18 @@ func (p *pass) meet(a Answer) {
 	}
 	p.rows += len(a.Rows)
 	for _, row := range a.Rows {
-		p.met.insert(row.ID, p.m.set.Growing && row.Updated >= p.m.set.Began)
+		p.met = append(p.met, row.ID)
+		if p.m.set.Growing && row.Updated >= p.m.set.Began {
+			p.changed[row.ID] = true // which is not taken back
+		}
 	}
+}
+
+// different returns the ids met so far, each once and in order.
+func (p *pass) different() []uint64 {
+	slices.Sort(p.met)
+	p.met = slices.Compact(p.met)
+	return p.met
 }
 
 // endsWith records that the last page is a, or stood before it. Its rows are gone then.
@@ -173,7 +185,7 @@ func (p *pass) meet(a Answer) {
 // hidden: they do not.
 func (p *pass) endsWith(page int, a Answer) {
 	p.last, p.end, p.said, p.exact, p.hidden = page, len(a.Rows), a.Count, a.isLast(), false
-	if size := p.end - 1; p.exact && p.isFull(a) && !p.r.total && page+1 < size {
+	if size := p.end - 1; p.exact && p.isFull(a) && !p.r.CountsAll && page+1 < size {
 		b := p.get(page+1, size)
 		p.hidden = len(b.Rows) == 0 && !b.More // an empty page in the middle says more
 	}
@@ -218,18 +230,18 @@ func (p *pass) forward() {
 func (p *pass) idle() bool {
 	powerOfTwo := func(n int) bool { return n&(n-1) == 0 }
 	most := maxIdle
-	if p.r.noEnd {
+	if p.r.NoEnd {
 		most = knownIdle
 	}
 	switch {
 	case p.idlePages >= most:
 		p.endless = true
 	case powerOfTwo(p.answers + maxIdle):
-		p.before = p.met.len()
+		p.before = len(p.different())
 	case p.answers > maxIdle && powerOfTwo(p.answers):
-		p.endless = p.met.len() == p.before
+		p.endless = len(p.different()) == p.before
 	}
-	p.r.noEnd = p.r.noEnd || p.endless
+	p.r.NoEnd = p.r.NoEnd || p.endless
 	return p.endless
 }
 
@@ -237,7 +249,7 @@ func (p *pass) idle() bool {
 // shortens the search: it makes one jump, and if that goes past the end, the search goes on from the page
 // before the jump. If the service's pages have no end, any page behind the last will do.
 func (p *pass) findLast(guess, limit int) (a Answer, page int) {
-	if p.r.noEnd {
+	if p.r.NoEnd {
 		limit += knownIdle
 	}
 	low, jumped := -1, false // low is the highest page that more are known to follow
@@ -245,14 +257,14 @@ func (p *pass) findLast(guess, limit int) (a Answer, page int) {
 		a = p.ask(page)
 		next, hint := page+1, (a.Count-1)/p.r.page(p.size)
 		past := a.Beyond || !a.More
-		if p.r.noEnd && !past {
+		if p.r.NoEnd && !past {
 			hint++
 			past = len(a.Rows) == 0
 		}
 		switch {
 		case a.isLast() && (page == 0 || len(a.Rows) > 0):
 			return a, page
-		case past && low >= 0 && !p.r.noEnd:
+		case past && low >= 0 && !p.r.NoEnd:
 			if next = low + 1; next == page {
 				return a, page // rows have left: the pass begins with the first page below that has some
 			}
@@ -284,7 +296,8 @@ func (p *pass) back(guess, limit int) {
 	a, page := p.findLast(guess, limit)
 	for begins := true; !p.cut; begins = a.Beyond || !a.More {
 		if begins {
-			p.met, p.rows = collection{}, 0
+			p.met, p.rows = nil, 0
+			clear(p.changed)
 			p.meet(a)
 			if p.n = p.countBefore; len(a.Rows) == 0 {
 				p.n = p.count
@@ -353,7 +366,7 @@ func (p *pass) counted() bool {
 	if p.m.set.Growing {
 		n = p.greatest
 	}
-	return p.r.total && n == p.met.len()
+	return p.r.CountsAll && n == len(p.different())
 }
 
 // complaint returns why the pass did not show that the set was read whole. rows is how many were met.
@@ -364,12 +377,12 @@ func (p *pass) complaint(rows int) string {
 		return p.doubt
 	case p.cut:
 		return fmt.Sprintf("it has more pages than one pass reads (%d)", maxPages)
-	case p.endless || p.r.noEnd:
+	case p.endless || p.r.NoEnd:
 		end = "the service says for ever that more pages follow, and shows nothing new"
 	case !p.exact:
 		end = "the service says that more pages follow, and has none"
 	}
-	if p.r.total || p.contradicted(p.rows) {
+	if p.r.CountsAll || p.contradicted(p.rows) {
 		counts = fmt.Sprintf(", and counts %d. If that is only an estimate, set store.dialect.count to estimate",
 			max(p.n, p.greatest))
 	}

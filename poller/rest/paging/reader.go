@@ -19,7 +19,7 @@ const (
 
 // Reader knows how the sets of one service are best read. Its Machines share their knowledge of the service.
 // So only one of them may be in use at a time. That makes reading cheaper, and decides only
-// two things: the meaning of a count (total), and which sets are not cut (undated).
+// two things: the meaning of a count (CountsAll), and which sets are not cut (undated).
 type Reader struct {
 	// exact is set if counts are how many rows a set has, or a page: a set is not taken for whole if its last
 	// page contradicts them. Else they are estimates, which only show where to look for the last page.
@@ -35,13 +35,15 @@ type Reader struct {
 	stale bool
 	// short is set once a page that is not the last had fewer rows than the service says that it grants.
 	short bool
-	order Order
-	// total is set once the service has counted more rows than it was asked for on a page. So it counts all.
-	total bool
+	// Order is how the service was last seen to sort.
+	Order Order
+	// CountsAll is set once the service has counted more rows than it was asked for on a page. So it counts all
+	// rows of a set.
+	CountsAll bool
+	// NoEnd is set while the service never says that no more pages follow. The caller may find it out, too.
+	NoEnd bool
 	// undated is set once a row had no day of creation. Then parts do not make up a set.
 	undated bool
-	// noEnd is set while the service never says that no more pages follow.
-	noEnd bool
 }
 
 // NewReader returns a Reader. exact is set if the service's counts are not estimates.
@@ -68,22 +70,10 @@ func (r *Reader) Newest(set Set, since int64, guess, limit int) *Machine {
 	return r.machine(set, func(m *Machine) Outcome { return m.newest(since, guess, limit) })
 }
 
-// Order returns how the service was last seen to sort.
-func (r *Reader) Order() Order { return r.order }
-
-// NoEnd reports whether the service never says that no more pages follow.
-func (r *Reader) NoEnd() bool { return r.noEnd }
-
-// LearnNoEnd sets NoEnd, because the caller has found it out by requests of its own.
-func (r *Reader) LearnNoEnd() { r.noEnd = true }
-
 // LearnCount takes the count of an answer to a request of the caller's own for size rows.
 func (r *Reader) LearnCount(count, size int) {
-	r.total = r.total || r.exact && count > size
+	r.CountsAll = r.CountsAll || r.exact && count > size
 }
-
-// CountsAll reports whether the service is known to count all rows of a set.
-func (r *Reader) CountsAll() bool { return r.total }
 
 // Page returns how many rows a full page has.
 func (r *Reader) Page() int { return r.page(r.size) }
@@ -104,13 +94,13 @@ func (r *Reader) learn(size int, a Answer) {
 			r.full, r.stale = 0, false
 		}
 		n := len(a.Rows)
-		if r.noEnd { // the last page says that more follow, too
+		if r.NoEnd { // the last page says that more follow, too
 			n = a.Size
 		}
 		r.full = max(r.full, n)
 	}
-	if !r.order.fits(a.Rows) {
-		r.order = Unknown
+	if !r.Order.fits(a.Rows) {
+		r.Order = Unknown
 	}
 	r.LearnCount(a.Count, max(size, len(a.Rows)))
 	for _, row := range a.Rows {
@@ -120,6 +110,6 @@ func (r *Reader) learn(size int, a Answer) {
 
 func (r *Reader) learnOrder(f *orderFinder) {
 	if by, shown := f.found(); shown {
-		r.order = by
+		r.Order = by
 	}
 }
