@@ -102,18 +102,16 @@ func (c *Comparison) First(ctx context.Context, progress func(topicRows, sourceR
 		c.suspect(id)
 	}
 	wanted := func(id int64) bool { return c.suspects[id] != nil }
-	c.ends, err = c.cfg.Topic(ctx, nil, wanted, func(p watermark.Published) error {
-		if p.Unread {
-			c.report.Unread++
-		}
-		return c.fold(p)
-	})
+	c.ends, err = c.cfg.Topic(ctx, nil, wanted, c.fold)
 	return err
 }
 
 // Part returns the ids that First read. crowded reports whether the part ended there because more rows
 // differed than one part takes in.
 func (c *Comparison) Part() (ids Range, crowded bool) { return c.part, c.crowded }
+
+// Partitions is the number of the topic's partitions when it was last read.
+func (c *Comparison) Partitions() int { return len(c.ends) }
 
 // Look looks at the suspects again: in the topic, then those that still differ in the source.
 //
@@ -233,8 +231,12 @@ func (c *Comparison) CatchUp(ctx context.Context) error {
 	return nil
 }
 
-// fold notes a record of the topic, which may be newer than the known one.
+// fold notes a record of the topic, which may be newer than the known one. For named rows the topic is read
+// once, so each batch that could not be read counts once.
 func (c *Comparison) fold(p watermark.Published) error {
+	if p.Unread && c.cfg.IDs != nil {
+		c.report.Unread++
+	}
 	if s := c.suspects[p.ID]; s != nil && !p.Foreign {
 		s.fold(p)
 	}

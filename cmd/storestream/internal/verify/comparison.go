@@ -64,14 +64,6 @@ func newComparison(c Config, r *schemas.Resource, compare reconcile.Config) *com
 	o := &comparison{cfg: c, resource: r, settings: c.Settings.Resources[r.Name],
 		watch: producer.NewWatch(c.Cluster), compare: compare, began: time.Now(),
 		found: map[reconcile.Kind][]int64{}, mark: watermark.New(r.Name), stopped: math.MaxInt64}
-	o.compare.Topic = func(ctx context.Context, from []int64, wanted func(int64) bool,
-		fold func(watermark.Published) error) ([]int64, error) {
-		ends, err := producer.ReadTopic(ctx, c.Cluster, r, from, wanted, fold)
-		if err == nil {
-			o.partitions = len(ends)
-		}
-		return ends, err
-	}
 	o.compare.Memory, o.compare.From = int64(c.Settings.Sweep.Memory), math.MinInt64
 	return o
 }
@@ -112,7 +104,7 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 		if err := o.lookAgain(ctx, part); err != nil {
 			return err
 		}
-		o.figures = o.figures.Plus(part.Report())
+		o.figures, o.partitions = o.figures.Plus(part.Report()), part.Partitions()
 		for _, d := range part.Differences() {
 			if o.found[d.Kind] = append(o.found[d.Kind], d.ID); len(d.Strays) > 0 {
 				o.strays++
