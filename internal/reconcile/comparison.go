@@ -38,24 +38,27 @@ type Comparison struct {
 	watching bool       // First is over, so See counts
 }
 
-// Report is the figures of a comparison.
+// Report is the figures of a comparison. In JSON it has those that `verify -o json` prints.
 type Report struct {
 	// SourceRows and TopicRows were compared. DeadLetters counts the source's rows that cannot be published.
 	// They are not among SourceRows. Nameless counts those of them that have no usable id, so they match no row
 	// of the topic.
-	SourceRows, TopicRows, DeadLetters, Nameless int
+	SourceRows  int `json:"source_rows"`
+	TopicRows   int `json:"topic_rows"`
+	DeadLetters int `json:"dead_letters"`
+	Nameless    int `json:"-"`
 	// InFlight rows differed in the first reading and no longer at a later look.
-	InFlight int
+	InFlight int `json:"in_flight"`
 	// Foreign records have a key that is no row's. They are no difference, but consumers meet them.
-	Foreign int
+	Foreign int `json:"foreign"`
 	// Unread counts batches of another program that could not be read. They may hold any row's key.
-	Unread int
+	Unread int `json:"-"`
 	// Early rows of the topic are from before Start, and the source did not show them. They were not compared.
-	Early int
+	Early int `json:"-"`
 	// Shown is set if the first reading met a row that can be published, also one behind the part.
-	Shown bool
+	Shown bool `json:"-"`
 	// Empty is set if a look found the source without any row. That is likelier an outage than true.
-	Empty bool
+	Empty bool `json:"-"`
 }
 
 // Plus returns the figures of r and of the part behind it.
