@@ -269,9 +269,9 @@ func (o *comparison) judge(r *Report) {
 	var doubts []string // why rows that seem equal may differ, maybe since before the topic was read
 	add(&doubts, o.lacks != "", "the topic does not hold all that was published: "+o.lacks+": verify it again "+
 		"later. Within a minute, a running instance fills it from the start (`storestream watermark list`)")
-	add(&doubts, r.Unknown > 0, fmt.Sprintf("the service showed %s (ids %d) in one reading and not in a later "+
-		"one, and the topic does not have them as they were shown. If they were deleted meanwhile, another verify "+
-		"does not meet them. If it does, the service answers the same question in two ways",
+	add(&doubts, r.Unknown > 0, fmt.Sprintf("the service showed %s (ids %d) in one reading and not in a "+
+		"later one, and the topic does not have them as they were shown. If they were deleted meanwhile, another "+
+		"verify does not meet them. If it does, the service answers the same question in two ways",
 		terminal.Plural(r.Unknown, "row"), r.UnknownIDs[:min(5, len(r.UnknownIDs))]))
 	add(&doubts, r.Unread > 0, UnreadBatches(r.Unread))
 	switch {
@@ -280,22 +280,22 @@ func (o *comparison) judge(r *Report) {
 		kept := r.Extra > 0 && o.cfg.Settings.Sweep.Deletes == config.Report
 		add(&r.Notes, o.lacks == "" && (!kept || r.Missing+r.Stale > 0), "`storestream sweep "+r.Resource+"` asks "+
 			"the running instance to repair the topic")
-		add(&r.Notes, o.lacks == "" && kept, "extra rows stay, because sweep.deletes is report: `storestream erase "+
-			r.Resource+" ID` deletes single ones")
+		add(&r.Notes, o.lacks == "" && kept, "extra rows stay, because sweep.deletes is report: `storestream "+
+			"erase "+r.Resource+" ID` deletes single ones")
 		add(&r.Notes, o.ownership.Abandoned, "no instance polls it: rows that changed since the last one did are "+
 			"differences")
 		add(&r.Notes, o.stopped < math.MaxInt64, fmt.Sprintf("so many rows differ that it stopped: rows above id "+
 			"%d were not compared", o.stopped))
-		add(&r.Notes, o.strays > 0, terminal.Plural(o.strays, "row")+" of those that differ: another program wrote a "+
-			"record into a partition where its key does not belong, and consumers may take it for the row")
+		add(&r.Notes, o.strays > 0, terminal.Plural(o.strays, "row")+" of those that differ: another program "+
+			"wrote a record into a partition where its key does not belong, and consumers may take it for the row")
 		r.Notes = append(r.Notes, doubts...)
 	case len(doubts) > 0:
 		r.Verdict, r.Error = Unknown, strings.Join(doubts, ". ")
 	}
 	add(&r.Notes, r.DeadLetters > 0, terminal.Plural(r.DeadLetters, "row")+" cannot be published, see the dead "+
 		"letters")
-	add(&r.Notes, r.Foreign > 0, terminal.Plural(r.Foreign, "record")+" in the topic with a key that is no row's: "+
-		"no row differs by it, but another program wrote it, and consumers that decode keys may stop there")
+	add(&r.Notes, r.Foreign > 0, terminal.Plural(r.Foreign, "record")+" in the topic with a key that is no "+
+		"row's: no row differs by it, but another program wrote it, and consumers that decode keys may stop there")
 	add(&r.Notes, r.Early > 0, fmt.Sprintf("%s of the topic from before resources.%s.start: not compared",
 		terminal.Plural(r.Early, "row"), r.Resource))
 }
