@@ -40,7 +40,7 @@ func (s *sweeper) erase() error {
 		case !d.Counts:
 			left[d.ID] = "it came and went while it was looked for"
 		default:
-			s.state.delete(&tx, d.ID, d.Strays, confirmed[d.ID], s.cfg.wall())
+			s.state.delete(&tx, &d, confirmed[d.ID], s.cfg.wall())
 			left[d.ID] = ""
 		}
 		s.inHand.Forget(d.ID)

@@ -84,9 +84,9 @@ func (s *sweeper) write(differences []reconcile.Difference, part *watermark.Swep
 	tx watermark.Transaction, err error) {
 	state, wall := s.state, s.cfg.wall()
 	for _, d := range differences {
-		for _, partition := range d.Strays {
+		for _, stray := range d.Strays {
 			if d.Row != nil {
-				tx.Strays = append(tx.Strays, watermark.Stray{ID: d.ID, Partition: partition})
+				tx.Strays = append(tx.Strays, watermark.Stray{ID: d.ID, Partition: stray.Partition})
 				part.Tombstones++
 				s.writer.commitIfFull(&tx)
 			}
@@ -123,7 +123,7 @@ func (s *sweeper) write(differences []reconcile.Difference, part *watermark.Swep
 			if confirmed {
 				state.mark.ChangeSweep(func(x *watermark.Sweep) { x.ConfirmedDeletes-- })
 			}
-			state.delete(&tx, d.ID, d.Strays, confirmed, wall)
+			state.delete(&tx, &d, confirmed, wall)
 			part.Tombstones++
 		case d.Row != nil:
 			state.heal(&tx, d.ID)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/storestream/storestream/internal/reconcile"
 	"github.com/storestream/storestream/internal/rowset"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
@@ -121,18 +122,18 @@ func (s *state) heal(tx *watermark.Transaction, id int64) {
 // and tombstones for its strays into tx, and takes out the row's dead letter. It forgets the published
 // version of the row, so if the row comes back, it is new. No other code writes a tombstone for a row, so
 // delete also counts it against the day's budget, unless a request has confirmed the deletion.
-func (s *state) delete(tx *watermark.Transaction, id int64, strays []int32, confirmed bool,
+func (s *state) delete(tx *watermark.Transaction, d *reconcile.Difference, confirmed bool,
 	wall schemas.Instant) {
 	if !confirmed {
 		s.mark.Deleted = s.mark.Deleted.Plus(wall)
 	}
-	tx.Deletes = append(tx.Deletes, id)
-	for _, partition := range strays {
-		tx.Strays = append(tx.Strays, watermark.Stray{ID: id, Partition: partition})
+	tx.Deletes = append(tx.Deletes, d.ID)
+	for _, stray := range d.Strays {
+		tx.Strays = append(tx.Strays, watermark.Stray{ID: d.ID, Partition: stray.Partition})
 	}
-	s.dedup.forget(id)
-	delete(s.deferred.rows, id)
-	s.deadLetters.takeOut(tx, id)
+	s.dedup.forget(d.ID)
+	delete(s.deferred.rows, d.ID)
+	s.deadLetters.takeOut(tx, d.ID)
 }
 
 // At most this many rows, or this part of the topic, are deleted in a UTC day without a confirmation that

@@ -69,6 +69,10 @@ func (t *transport) CloseIdleConnections() { t.now().CloseIdleConnections() }
 
 // now returns the transport for the present content of the files. Requests that an earlier transport has in
 // hand go on there. Its connections close when they have been idle for a while.
+//
+// A transport finds out within half of the timeout that a connection is dead. Over HTTP/2 all requests share
+// one connection, and a request that times out leaves it open, because the others may be well. Without pings
+// every request would go into the dead connection until the kernel gives it up, a quarter of an hour later.
 func (t *transport) now() *http.Transport {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,20 +84,12 @@ func (t *transport) now() *http.Transport {
 		if t.current != nil {
 			t.current.CloseIdleConnections()
 		}
-		t.config, t.current = config, t.with(config.Clone())
+		made := http.DefaultTransport.(*http.Transport).Clone()
+		made.TLSClientConfig = config.Clone()
+		made.MaxConnsPerHost, made.MaxIdleConnsPerHost = maxConnections, maxConnections
+		made.MaxResponseHeaderBytes = maxHeader
+		made.HTTP2 = &http.HTTP2Config{SendPingTimeout: t.ping, PingTimeout: t.ping}
+		t.config, t.current = config, made
 	}
 	return t.current
-}
-
-// with makes a transport that finds out within half of the timeout that a connection is dead. Over HTTP/2
-// all requests share one connection, and a request that times out leaves it open, because the others may be
-// well. Without pings every request would go into the dead connection until the kernel gives it up, a
-// quarter of an hour later.
-func (t *transport) with(config *tls.Config) *http.Transport {
-	made := http.DefaultTransport.(*http.Transport).Clone()
-	made.TLSClientConfig = config
-	made.MaxConnsPerHost, made.MaxIdleConnsPerHost = maxConnections, maxConnections
-	made.MaxResponseHeaderBytes = maxHeader
-	made.HTTP2 = &http.HTTP2Config{SendPingTimeout: t.ping, PingTimeout: t.ping}
-	return made
 }

@@ -1,6 +1,9 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
 // Kafka has the counters that all Kafka clients of a process share. Each takeover opens and closes a client
 // of its own, so counters per client would say little.
@@ -15,17 +18,9 @@ type Kafka struct {
 
 func newKafka(reg prometheus.Registerer) *Kafka {
 	counter := func(name, help, label string) *prometheus.CounterVec {
-		opts := prometheus.CounterOpts{Namespace: "storestream", Subsystem: "kafka", Name: name, Help: help}
-		v := prometheus.NewCounterVec(opts, []string{label})
-		reg.MustRegister(v)
-		return v
+		return promauto.With(reg).NewCounterVec(prometheus.CounterOpts{Namespace: "storestream",
+			Subsystem: "kafka", Name: name, Help: help}, []string{label})
 	}
-	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Namespace: "storestream", Subsystem: "kafka", Name: "request_duration_seconds",
-		Help:    "From the writing of a request to the end of its answer, by kind of request.",
-		Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
-	}, []string{"request"})
-	reg.MustRegister(duration)
 	return &Kafka{
 		Connects:      counter("connects_total", "Connections opened to a broker.", "node_id"),
 		Disconnects:   counter("disconnects_total", "Connections to a broker that ended.", "node_id"),
@@ -35,7 +30,11 @@ func newKafka(reg prometheus.Registerer) *Kafka {
 		Throttled:     counter("throttled_seconds_total", "Seconds of silence that a broker asked for.", "node_id"),
 		RequestErrors: counter("request_errors_total",
 			"Requests that got no whole answer, by kind of request.", "request"),
-		RequestDuration: duration,
+		RequestDuration: promauto.With(reg).NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "storestream", Subsystem: "kafka", Name: "request_duration_seconds",
+			Help:    "From the writing of a request to the end of its answer, by kind of request.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
+		}, []string{"request"}),
 		ProduceRecords: counter("produce_records_total",
 			"Records written, including those of aborted transactions.", "topic"),
 		ProduceBytes: counter("produce_bytes_total", "Bytes of records written, compressed.", "topic"),

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	dto "github.com/prometheus/client_model/go"
 )
 
@@ -33,23 +34,27 @@ type Resource struct {
 }
 
 func newResource(reg prometheus.Registerer, name string) *Resource {
-	labels := prometheus.Labels{"resource": name}
-	counters := func(name, help string, more ...string) *prometheus.CounterVec {
-		v := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "storestream", Name: name, Help: help,
-			ConstLabels: labels}, more)
-		reg.MustRegister(v)
+	declare, labels := promauto.With(reg), prometheus.Labels{"resource": name}
+	// A counter begins with 0 and not with its first event, or no rate would show that event.
+	counters := func(name, help, label string, begin ...string) *prometheus.CounterVec {
+		v := declare.NewCounterVec(prometheus.CounterOpts{Namespace: "storestream", Name: name, Help: help,
+			ConstLabels: labels}, []string{label})
+		for _, value := range begin {
+			v.WithLabelValues(value)
+		}
 		return v
 	}
-	counter := func(name, help string) prometheus.Counter { return counters(name, help).WithLabelValues() }
+	counter := func(name, help string) prometheus.Counter {
+		return declare.NewCounter(prometheus.CounterOpts{Namespace: "storestream", Name: name, Help: help,
+			ConstLabels: labels})
+	}
 	requests := counters("http_requests_total",
-		"Requests to the service by status code. 0 means no answer.", "code")
+		"Requests to the service by status code. 0 means no answer.", "code", "200")
 	fields := counters("unknown_fields_total",
 		"Fields of the service that the schema does not know, once a name.", "field")
-	sweeps := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "storestream",
-		Name: "sweep_interval_seconds", Help: "sweep.interval. 0: sweeps run only on request.",
-		ConstLabels: labels}, nil)
-	r := &Resource{
-		SweepInterval: sweeps.WithLabelValues(),
+	return &Resource{
+		SweepInterval: declare.NewGauge(prometheus.GaugeOpts{Namespace: "storestream", ConstLabels: labels,
+			Name: "sweep_interval_seconds", Help: "sweep.interval. 0: sweeps run only on request."}),
 		RowsRead:      counter("rows_read_total", "Rows read from the source, repeats included."),
 		RowsPublished: counter("rows_published_total", "Rows committed to the topic."),
 		LateRows:      counter("late_rows_total", "Rows that a sweep found and no poll had."),
@@ -59,39 +64,22 @@ func newResource(reg prometheus.Registerer, name string) *Resource {
 			"Seconds waited because the service asked for fewer requests."),
 		PagePasses:  counter("page_passes_total", "Passes over the pages of a day that did not fit one page."),
 		SQLTimeouts: counter("sql_timeouts_total", "Statements that the database cancelled."),
-		PollDuration: prometheus.NewHistogram(prometheus.HistogramOpts{
+		PollDuration: declare.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "storestream", Name: "poll_duration_seconds", ConstLabels: labels,
 			Help:    "How long a poll took, from its start to its last commit.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 2.5, 14),
 		}),
-		Suppressed: counters("rows_suppressed_total", "Rows read and not published.", "reason").WithLabelValues,
-		DeadLetters: counters("dead_letters_total",
-			"Rows written to the dead-letter topic.", "reason").WithLabelValues,
+		Suppressed: counters("rows_suppressed_total", "Rows read and not published.", "reason",
+			Repeat, BeforeStart, Deferred).WithLabelValues,
+		DeadLetters: counters("dead_letters_total", "Rows written to the dead-letter topic.", "reason",
+			"row").WithLabelValues,
 		Polls: counters("polls_total", "Polls by outcome: ok, failed, blocked (the resource is blocked).",
-			"outcome").WithLabelValues,
-		SweepDifferences: counters("sweep_differences_total",
-			"Differences found by sweeps: missing, stale, extra.", "kind").WithLabelValues,
+			"outcome", "ok", "failed", "blocked").WithLabelValues,
+		SweepDifferences: counters("sweep_differences_total", "Differences found by sweeps: missing, stale, extra.",
+			"kind", "missing", "stale", "extra").WithLabelValues,
 		HTTPRequests: requests.WithLabelValues, UnknownFields: fields.WithLabelValues,
 		requests: requests, fields: fields,
 	}
-	reg.MustRegister(sweeps, r.PollDuration)
-	r.begin()
-	return r
-}
-
-// begin makes every counter begin with 0 and not with its first event, or no rate would show that event.
-func (r *Resource) begin() {
-	for _, reason := range []string{Repeat, BeforeStart, Deferred} {
-		r.Suppressed(reason)
-	}
-	for _, outcome := range []string{"ok", "failed", "blocked"} {
-		r.Polls(outcome)
-	}
-	for _, kind := range []string{"missing", "stale", "extra"} {
-		r.SweepDifferences(kind)
-	}
-	r.DeadLetters("row")
-	r.HTTPRequests("200")
 }
 
 // Published returns how many rows this process has published. It is shown to people, like Requests and
@@ -105,7 +93,7 @@ func (r *Resource) Requests() map[string]int64 { return values(r.requests) }
 // Fields returns the names of the fields met that the schema does not know.
 func (r *Resource) Fields() []string { return slices.Sorted(maps.Keys(values(r.fields))) }
 
-// values returns the values of a counter by its label other than resource.
+// values returns the values of a counter by its label other than resource, "" if it has none.
 func values(c prometheus.Collector) map[string]int64 {
 	found := make(chan prometheus.Metric)
 	go func() {
@@ -115,9 +103,7 @@ func values(c prometheus.Collector) map[string]int64 {
 	counts := map[string]int64{}
 	for metric := range found {
 		var m dto.Metric
-		if metric.Write(&m) != nil {
-			continue
-		}
+		_ = metric.Write(&m) // of a counter it never fails
 		label := ""
 		for _, l := range m.GetLabel() {
 			if l.GetName() != "resource" {

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,9 +31,9 @@ func (s states) Collect(ch chan<- prometheus.Metric) {
 
 func (s states) collect(ch chan<- prometheus.Metric, r *health.Resource) {
 	labels := prometheus.Labels{"resource": r.Name}
-	gauge := func(name string, value float64, help string) {
-		desc := prometheus.NewDesc("storestream_"+name, help, nil, labels)
-		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value)
+	gauge := func(name string, value float64, help string, kind ...string) {
+		desc := prometheus.NewDesc("storestream_"+name, help, []string{"kind"}[:len(kind)], labels)
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, kind...)
 	}
 	if r.LagSince != nil { // zero would say that the resource is fresh
 		lag := schemas.InstantOf(time.Now()).Sub(*r.LagSince)
@@ -57,17 +58,13 @@ func (s states) collect(ch chan<- prometheus.Metric, r *health.Resource) {
 	gauge("stalled", is(r.State == health.Stalled), "1 in the state stalled: an instance has the resource, "+
 		"according to the consumer group, and its watermark is not written. Every other instance reports it.")
 
-	swept := watermark.Swept{}
-	if r.Swept != nil {
-		swept = *r.Swept
-	}
+	swept := cmp.Or(r.Swept, &watermark.Swept{})
 	gauge("sweep_left", is(swept.Left != ""),
 		"1 while the last sweep left differences as they are. `watermark list` names them with the reason.")
-	desc := prometheus.NewDesc("storestream_sweep_found",
-		"Rows that the last sweep found to differ: missing, stale, extra.", []string{"kind"}, labels)
 	found := map[string]int{"missing": swept.Missing, "stale": swept.Stale, "extra": swept.Extra}
 	for kind, rows := range found {
-		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(rows), kind)
+		gauge("sweep_found", float64(rows), "Rows that the last sweep found to differ: missing, stale, extra.",
+			kind)
 	}
 }
 

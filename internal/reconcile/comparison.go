@@ -38,24 +38,27 @@ type Comparison struct {
 	watching bool       // First is over, so See counts
 }
 
-// Report is the figures of a comparison.
+// Report is the figures of a comparison. In JSON it has those that `verify -o json` prints.
 type Report struct {
 	// SourceRows and TopicRows were compared. DeadLetters counts the source's rows that cannot be published.
 	// They are not among SourceRows. Nameless counts those of them that have no usable id, so they match no row
 	// of the topic.
-	SourceRows, TopicRows, DeadLetters, Nameless int
+	SourceRows  int `json:"source_rows"`
+	TopicRows   int `json:"topic_rows"`
+	DeadLetters int `json:"dead_letters"`
+	Nameless    int `json:"-"`
 	// InFlight rows differed in the first reading and no longer at a later look.
-	InFlight int
+	InFlight int `json:"in_flight"`
 	// Foreign records have a key that is no row's. They are no difference, but consumers meet them.
-	Foreign int
+	Foreign int `json:"foreign"`
 	// Unread counts batches of another program that could not be read. They may hold any row's key.
-	Unread int
+	Unread int `json:"-"`
 	// Early rows of the topic are from before Start, and the source did not show them. They were not compared.
-	Early int
+	Early int `json:"-"`
 	// Shown is set if the first reading met a row that can be published, also one behind the part.
-	Shown bool
+	Shown bool `json:"-"`
 	// Empty is set if a look found the source without any row. That is likelier an outage than true.
-	Empty bool
+	Empty bool `json:"-"`
 }
 
 // Plus returns the figures of r and of the part behind it.
@@ -102,18 +105,16 @@ func (c *Comparison) First(ctx context.Context, progress func(topicRows, sourceR
 		c.suspect(id)
 	}
 	wanted := func(id int64) bool { return c.suspects[id] != nil }
-	c.ends, err = c.cfg.Topic(ctx, nil, wanted, func(p watermark.Published) error {
-		if p.Unread {
-			c.report.Unread++
-		}
-		return c.fold(p)
-	})
+	c.ends, err = c.cfg.Topic(ctx, nil, wanted, c.fold)
 	return err
 }
 
 // Part returns the ids that First read. crowded reports whether the part ended there because more rows
 // differed than one part takes in.
 func (c *Comparison) Part() (ids Range, crowded bool) { return c.part, c.crowded }
+
+// Partitions is the number of the topic's partitions when it was last read.
+func (c *Comparison) Partitions() int { return len(c.ends) }
 
 // Look looks at the suspects again: in the topic, then those that still differ in the source.
 //
@@ -233,8 +234,12 @@ func (c *Comparison) CatchUp(ctx context.Context) error {
 	return nil
 }
 
-// fold notes a record of the topic, which may be newer than the known one.
+// fold notes a record of the topic, which may be newer than the known one. For named rows the topic is read
+// once, so each batch that could not be read counts once.
 func (c *Comparison) fold(p watermark.Published) error {
+	if p.Unread && c.cfg.IDs != nil {
+		c.report.Unread++
+	}
 	if s := c.suspects[p.ID]; s != nil && !p.Foreign {
 		s.fold(p)
 	}

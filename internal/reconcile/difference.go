@@ -1,6 +1,9 @@
 package reconcile
 
-import "github.com/storestream/storestream/schemas"
+import (
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
 
 // Kind is how a row differs.
 type Kind string
@@ -30,11 +33,13 @@ type Difference struct {
 	// the source does not show it.
 	Row    *schemas.Record
 	Reject *schemas.Reject
-	// InTopic is set if the topic has a record of the row.
+	// InTopic is set if the topic has a record of the row that is no tombstone. Newest is the newest record, a
+	// tombstone too. It is nil if there is none, or if the row is not named.
 	InTopic bool
+	Newest  *watermark.Published
 	// Letter is set if the row had a dead letter when the comparison began.
 	Letter bool
-	// Strays are the partitions with a record of the row that does not belong there (watermark.Stray). They
+	// Strays are the newest records of the row in partitions where they do not belong (watermark.Stray). They
 	// make the row differ even if its own record is right.
-	Strays []int32
+	Strays []watermark.Published
 }

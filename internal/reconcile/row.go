@@ -40,16 +40,17 @@ type suspect struct {
 	// set once a look has read it in the topic's record.
 	created   schemas.Instant
 	topicRead bool
-	// strays are the partitions with a record of the row that does not belong there.
-	strays  []int32
-	letter  bool // it has a dead letter
-	named   bool // it stays a suspect even if it does not differ
-	counted int  // its bytes in Comparison.kept
+	// newest is the topic's newest record of a row that is named, a tombstone too. It is nil if there is none.
+	newest  *watermark.Published
+	strays  []watermark.Published // its newest records in partitions where they do not belong
+	letter  bool                  // it has a dead letter
+	named   bool                  // it stays a suspect even if it does not differ
+	counted int                   // its bytes in Comparison.kept
 }
 
 // size is about how many bytes s takes.
 func (s *suspect) size() int {
-	n := 400 + 24*len(s.versions) + 4*len(s.strays)
+	n := 400 + 24*len(s.versions) + 300*len(s.strays)
 	if s.row != nil {
 		n += len(s.row.Value)
 	}
@@ -101,7 +102,7 @@ func (s *suspect) counts(cfg Config) bool {
 func (s *suspect) difference(id int64, cfg Config) Difference {
 	kind := s.kind()
 	return Difference{Kind: kind, ID: id, Counts: kind != Unknown && s.counts(cfg), Row: s.row, Reject: s.reject,
-		InTopic: s.inTopic, Letter: s.letter, Strays: slices.Clone(s.strays)}
+		InTopic: s.inTopic, Letter: s.letter, Newest: s.newest, Strays: slices.Clone(s.strays)}
 }
 
 // toLookUp returns where to look for the row in the source.
@@ -124,11 +125,23 @@ func (s *suspect) toLookUp(id int64, cfg Config) Suspect {
 }
 
 // fold takes a newer record of the topic. A value that another program wrote has no created_at. Then the
-// known created_at stays.
+// known created_at stays. If the topic has keys of two schema ids, a row has two partitions, which are read
+// in any order. Of a named row the later record counts.
 func (s *suspect) fold(p watermark.Published) {
 	if p.Stray {
-		s.strays = foldStray(s.strays, p)
+		s.strays = slices.DeleteFunc(s.strays, func(old watermark.Published) bool {
+			return old.Partition == p.Partition
+		})
+		if !p.Tombstone {
+			s.strays = append(s.strays, p)
+		}
 		return
+	}
+	if s.named {
+		if s.newest != nil && s.newest.Partition != p.Partition && p.Time <= s.newest.Time {
+			return
+		}
+		s.newest = &p
 	}
 	if s.inTopic = !p.Tombstone; !s.inTopic {
 		return
@@ -137,18 +150,6 @@ func (s *suspect) fold(p watermark.Published) {
 	if p.CreatedAt > schemas.MinInstant && s.row == nil {
 		s.created = p.CreatedAt
 	}
-}
-
-// foldStray adds the partition of the stray p, or takes it out if p is a tombstone.
-func foldStray(partitions []int32, p watermark.Published) []int32 {
-	i := slices.Index(partitions, p.Partition)
-	switch {
-	case p.Tombstone && i >= 0:
-		return slices.Delete(partitions, i, i+1)
-	case !p.Tombstone && i < 0:
-		return append(partitions, p.Partition)
-	}
-	return partitions
 }
 
 // show notes that a read of the comparison shows this version. A source may show an older one beside the

@@ -79,14 +79,6 @@ func Registry(cfg *config.Config) (*registry.Client, error) {
 	return registry.New(how)
 }
 
-// Service returns the settings of a client for a configuration's REST service.
-func Service(cfg *config.Config) client.Config {
-	store := cfg.Store
-	return client.Config{BaseURL: store.BaseURL, APIKey: store.APIKey, Hidden: cfg.Hidden(),
-		MaxRequestsPerSecond: store.MaxRequestsPerSecond, RequestTimeout: store.RequestTimeout,
-		HTTP: httpclient.New(cfg.TLS("store"), store.RequestTimeout)}
-}
-
 // Soon is an option of OpenSources for a person who waits: a request that fails is sent once again.
 func Soon(c *client.Config) {
 	c.Attempts, c.RequestTimeout = 2, min(c.RequestTimeout, BrokerPatience)
@@ -101,26 +93,22 @@ type Sources struct {
 	db        *postgres.DB     // nil: every resource goes over REST
 }
 
-// NewDialect returns the dialect that a configuration sets.
-func NewDialect(cfg *config.Config, log *zap.Logger) *dialect.Dialect {
-	c := cfg.Store.Dialect
-	set := map[string]string{dialect.Days.Name: c.Days, dialect.UpdatedTo.Name: c.UpdatedTo,
-		dialect.CreatedTo.Name: c.CreatedTo, dialect.Count.Name: c.Count}
-	return dialect.New(set, log)
-}
-
 // OpenSources prepares the clients. change changes the settings of the service's. Close ends the clients.
 func OpenSources(cfg *config.Config, log *zap.Logger, change ...func(*client.Config)) (*Sources, error) {
-	how := Service(cfg)
+	store, log := cfg.Store, log.With(zap.String("source", config.REST))
+	how := client.Config{BaseURL: store.BaseURL, APIKey: store.APIKey, Hidden: cfg.Hidden(), Log: log,
+		MaxRequestsPerSecond: store.MaxRequestsPerSecond, RequestTimeout: store.RequestTimeout,
+		HTTP: httpclient.New(cfg.TLS("store"), store.RequestTimeout)}
 	for _, change := range change {
 		change(&how)
 	}
-	how.Log = log.With(zap.String("source", config.REST))
 	service, err := client.New(how)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	s := &Sources{resources: cfg.Resources, service: service, dialect: NewDialect(cfg, how.Log)}
+	said := map[string]string{dialect.Days.Name: store.Dialect.Days, dialect.Count.Name: store.Dialect.Count,
+		dialect.UpdatedTo.Name: store.Dialect.UpdatedTo, dialect.CreatedTo.Name: store.Dialect.CreatedTo}
+	s := &Sources{resources: cfg.Resources, service: service, dialect: dialect.New(said, log)}
 	if dsn := cfg.Postgres.DSN; dsn.IsSet() {
 		s.db, err = postgres.Open(dsn, cfg.Rotation())
 		if err != nil {

@@ -28,20 +28,33 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
+// dialectOf is the dialect of the sources that the settings describe.
+func dialectOf(t *testing.T, settings ...string) *dialect.Dialect {
+	t.Helper()
+	cfg, err := config.Load(config.Input{Set: settings})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := OpenSources(cfg, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	return s.Dialect()
+}
+
 // The configuration spells out the values that package dialect knows.
 func TestEachValueOfADialectCanBeSetAndNoOther(t *testing.T) {
 	for _, p := range dialect.Properties() {
 		for value := range p.Means {
-			cfg, err := config.Load(config.Input{Set: []string{"store.dialect." + p.Name + "=" + value}})
-			if err != nil || NewDialect(cfg, nil).Value(p) != value {
-				t.Errorf("%s is not set to %s: %v", p.Name, value, err)
+			if got := dialectOf(t, "store.dialect."+p.Name+"="+value).Value(p); got != value {
+				t.Errorf("%s is set to %s, not to %s", p.Name, got, value)
 			}
 		}
-		cfg, err := config.Load(config.Input{})
-		if err != nil || NewDialect(cfg, nil).Value(p) != "" {
-			t.Errorf("%s is known from the start, %v", p.Name, err)
+		if got := dialectOf(t).Value(p); got != "" {
+			t.Errorf("%s is known from the start: %s", p.Name, got)
 		}
-		_, err = config.Load(config.Input{Set: []string{"store.dialect." + p.Name + "=lunar"}})
+		_, err := config.Load(config.Input{Set: []string{"store.dialect." + p.Name + "=lunar"}})
 		if err == nil || !strings.Contains(err.Error(), "store.dialect."+p.Name) {
 			t.Errorf("%s is set to lunar: %v", p.Name, err)
 		}
@@ -156,14 +169,12 @@ func (c *cutter) cut() {
 
 func openService(t *testing.T, cfg *config.Config) func(context.Context) error {
 	t.Helper()
-	how := Service(cfg)
-	how.Attempts = 1
-	c, err := client.New(how)
+	s, err := OpenSources(cfg, zap.NewNop(), func(c *client.Config) { c.Attempts = 1 })
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.Close)
-	products := c.Endpoint(declared(t, "products").Path, func(string) {}, func(float64) {})
+	t.Cleanup(s.Close)
+	products := s.service.Endpoint(declared(t, "products").Path, func(string) {}, func(float64) {})
 	return func(ctx context.Context) error {
 		defer products.Release()
 		_, err := products.Page(ctx, "updated_to=2026-11-20&page=0&page_size=1")

@@ -88,9 +88,3 @@ func (f *findings) expiry(about string, certificates []*x509.Certificate) {
 		}
 	}
 }
-
-// is reports whether err is of the type E.
-func is[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
-}

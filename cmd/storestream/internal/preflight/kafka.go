@@ -1,7 +1,6 @@
 package preflight
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -34,17 +33,11 @@ func tryKafka(ctx context.Context, c Config, f *findings) {
 		rehearse(ctx, c, f, name)
 	}
 	members, err := producer.Members(ctx, c.Cluster)
-	switch {
-	case errors.Is(err, producer.ErrSharing):
-		f.ok("group", "%s", err)
-	case err != nil:
+	if err != nil && !errors.Is(err, producer.ErrSharing) {
 		f.fail("group", err)
-	case len(members) == 0:
-		f.ok("group", "no instance runs")
+		return
 	}
-	for _, m := range members {
-		f.ok("group", "%s has %s", m.Instance, cmp.Or(strings.Join(m.Owned, ", "), "no resource (standby)"))
-	}
+	f.ok("group", "has %s", terminal.Plural(len(members), "instance"))
 }
 
 // rehearse rehearses the takeover of a resource.

@@ -117,7 +117,7 @@ func TestANewClusterIsGivenTimeToMakeItsCoordinators(t *testing.T) {
 	s := withService(t, nil)
 	s.Broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.FindCoordinator}, Count: 4,
 		Err: kerr.CoordinatorNotAvailable})
-	says(t, passing(t, s), OK, "kafka", "group", "no instance runs")
+	says(t, passing(t, s), OK, "kafka", "group", "has 0 instances")
 }
 
 func TestNothingIsWrongWhereAllIsWellAndNothingIsChanged(t *testing.T) {

@@ -151,7 +151,7 @@ func (c Config) read(ctx context.Context, counts *metrics.Set, name string) (fir
 	for _, request := range []poller.Request{pass, sweep} {
 		for b, err := range source.Read(ctx, request) {
 			switch {
-			case is[*poller.LostError](err): // an owner reads again what it says
+			case errors.As(err, new(*poller.LostError)): // an owner reads again what it says
 			case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
 				return first, fmt.Errorf("%s: no rows yet after some time%s: %w", name, doing.Load(), err)
 			case err != nil:

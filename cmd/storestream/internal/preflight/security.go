@@ -61,43 +61,43 @@ func (f *findings) peer(ctx context.Context, about string, client *http.Client, 
 	}
 }
 
-// files warns of files with secrets that everybody may read, and of our own certificates that end soon.
+// files looks at the files that hold our secrets, keys and certificates. The DSN names some, or lies in one.
 func (f *findings) files(c Config) {
+	inDSN := func(text string) {
+		d, _ := dsn.Parse(text) // it was parsed before
+		path, _ := d.PasswordFile()
+		for _, path := range []string{path, d["sslkey"], d["sslcert"]} {
+			f.file("postgres.dsn", path)
+		}
+	}
 	for _, e := range c.Settings.Entries() {
 		path, isFile := strings.CutPrefix(e.Value, "file:")
-		d, err := dsn.Parse(e.Value)
-		if passwords, ok := d.PasswordFile(); err == nil && ok {
-			path, isFile = passwords, true
-		}
 		switch {
-		case isFile, strings.HasSuffix(e.Key, ".key_file"):
-			f.mode(e.Key, path)
-		case strings.HasSuffix(e.Key, ".cert_file"):
-			f.ownCertificate(e.Key, path)
-		case strings.Contains(e.Value, rotation.Mask) && strings.HasPrefix(e.From, filepath.Base(c.File)+":"):
-			f.mode("file", c.File)
+		case isFile, strings.HasSuffix(e.Key, ".key_file"), strings.HasSuffix(e.Key, ".cert_file"):
+			f.file(e.Key, path)
+		case e.Key == "postgres.dsn":
+			inDSN(e.Value)
+		}
+		if strings.Contains(e.Value, rotation.Mask) && strings.HasPrefix(e.From, filepath.Base(c.File)+":") {
+			f.file("file", c.File)
 		}
 	}
-	if d, err := dsn.Parse(c.Settings.Postgres.DSN.Get()); err == nil {
-		f.mode("postgres.dsn", d["sslkey"])
-		f.ownCertificate("postgres.dsn", d["sslcert"])
-	}
+	inDSN(c.Settings.Postgres.DSN.Get())
 }
 
-func (f *findings) mode(about, path string) {
-	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o004 != 0 {
+// file warns of a file that everybody may read, unless it holds certificates alone, and of certificates that
+// end soon. If there is no such file, loading the configuration has said so.
+func (f *findings) file(about, path string) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return
+	}
+	text, _ := rotation.File(path)()
+	chain, _ := tlsfile.Certificates([]byte(text))
+	f.expiry(about, chain)
+	if info.Mode().Perm()&0o004 != 0 && (len(chain) == 0 || strings.Contains(text, "PRIVATE KEY")) {
 		f.add(Warning, about, "chmod 600 "+path+" (Kubernetes: defaultMode: 0400)",
 			"everybody on this machine may read %s, which holds a secret", path)
-	}
-}
-
-func (f *findings) ownCertificate(about, path string) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return // there is none, or loading the configuration said so
-	}
-	if chain, err := tlsfile.Certificates(text); err == nil {
-		f.expiry(about, chain)
 	}
 }
 

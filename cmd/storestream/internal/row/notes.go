@@ -66,10 +66,10 @@ func (l *look) notes(r *Report, now health.Resource, topic, service *schemas.Val
 
 // extra is why the topic holds a row that the service does not show.
 func (l *look) extra() string {
-	if l.nameless > 0 {
+	if l.figures.Nameless > 0 {
 		return fmt.Sprintf("The service does not show it under its id: it was deleted there, is being updated, or "+
 			"has no usable id there. The service shows %s without one (in the dead letters), and while it does this "+
-			"one stays.", terminal.Plural(l.nameless, "row"))
+			"one stays.", terminal.Plural(l.figures.Nameless, "row"))
 	}
 	stays := "until the next sweep (they are daily by default)"
 	if l.Settings.Sweep.Deletes == config.Report {

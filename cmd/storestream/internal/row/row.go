@@ -11,8 +11,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -24,7 +22,6 @@ import (
 	"github.com/storestream/storestream/internal/reconcile"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/terminal"
-	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -59,10 +56,19 @@ func Look(ctx context.Context, c Config) (*Report, error) {
 	defer end()
 	r := c.Schemas.Get(c.Resource)
 	l := &look{Config: c, resource: r, settings: c.Settings.Resources[r.Name],
-		strays: map[int32]watermark.Published{}, hide: c.Settings.Hidden().Hide, said: time.Now()}
-	compare := service(r, func(n int) { l.read += n; l.progress("reading the service", l.read) })
-	l.start = compare.Start
-	if err := l.compare(ctx, compare); err != nil {
+		hide: c.Settings.Hidden().Hide, said: time.Now()}
+	compare := service(r, func(n int) {
+		if l.read += n; time.Since(l.said) > silence {
+			l.said = time.Now()
+			l.Say("reading the service: " + terminal.Plural(l.read, "row"))
+		}
+	})
+	compare.IDs, l.start = []int64{l.ID}, compare.Start
+	err = l.compare(ctx, reconcile.New(compare))
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		err = fmt.Errorf("topic %s does not exist: `storestream run` creates and fills it", c.Cluster.Topic(r.Name))
+	}
+	if err != nil {
 		return nil, err
 	}
 	return l.report(ctx)
@@ -78,105 +84,36 @@ type look struct {
 	said     time.Time           // when the progress was said last
 	read     int                 // rows of the service in the look in hand
 
-	// newest is the newest record of the row in its key's partition, or nil. strays are the newest ones in other
-	// partitions, by partition: another program wrote them. Tombstones are not among them.
-	newest  *watermark.Published
-	strays  map[int32]watermark.Published
-	records int // of the row, with strays and older versions that compaction has not taken out
-	unread  int // batches that were not read: each may contain a record of the row
-
 	asked  time.Time            // when the service was asked last
-	failed error                // why it could not be asked
+	failed error                // why it, or the topic beside it, could not be read, or nil
 	found  reconcile.Difference // what both sides have. Its Kind is "" if that is equal
-	// nameless is the number of rows without a usable id that the service shows. The row in question may be
-	// among them.
-	nameless int
+	// figures count the rows without a usable id that the service shows, and the batches that could not be read.
+	// The row in question may be among either.
+	figures reconcile.Report
 }
 
-// compare compares the row. Its error is not the service's.
-func (l *look) compare(ctx context.Context, c reconcile.Config) error {
-	var failed error // of the topic
-	c.IDs = []int64{l.ID}
-	c.Topic = func(ctx context.Context, from []int64, wanted func(int64) bool,
-		fold func(watermark.Published) error) (ends []int64, err error) {
-		ends, failed = l.readTopic(ctx, from, wanted, fold)
-		return ends, failed
-	}
-	compare := reconcile.New(c)
+// compare compares the row. Its error is the topic's.
+func (l *look) compare(ctx context.Context, compare *reconcile.Comparison) error {
 	if err := compare.First(ctx, func(int, int) {}); err != nil {
 		return err
 	}
+	take := func() { l.found, l.figures = compare.Differences()[0], compare.Report() }
 	for range mostLooks {
 		l.read, l.asked = 0, time.Now()
 		l.failed = compare.Look(ctx)
-		if failed != nil {
-			return failed
-		}
-		l.found, l.nameless = compare.Differences()[0], compare.Report().Nameless
+		take()
 		if l.failed != nil || l.verdict() != verify.Different {
 			break
 		}
-		before := l.records
+		before := l.found.Newest
 		if err := compare.CatchUp(ctx); err != nil {
 			return err
 		}
-		if l.found = compare.Differences()[0]; l.records == before {
+		if take(); l.found.Newest == before {
 			break
 		}
 	}
-	return nil //nolint:nilerr // the report tells what the service's failure leaves open
-}
-
-// readTopic reads the topic on. It reads every partition, because another program may have written the row's
-// key to a wrong one.
-func (l *look) readTopic(ctx context.Context, from []int64, wanted func(int64) bool,
-	fold func(watermark.Published) error) ([]int64, error) {
-	read := 0
-	ends, err := producer.ReadTopic(ctx, l.Cluster, l.resource, from, func(id int64) bool {
-		read++
-		l.progress("reading the topic", read)
-		return wanted(id)
-	}, func(p watermark.Published) error {
-		if l.note(p) {
-			return fold(p)
-		}
-		return nil
-	})
-	if errors.Is(err, kerr.UnknownTopicOrPartition) {
-		return nil, fmt.Errorf("topic %s does not exist: `storestream run` creates and fills it",
-			l.Cluster.Topic(l.resource.Name))
-	}
-	return ends, err
-}
-
-// note notes a record of the topic. It returns false if the record is no state of the row. If keys of two
-// schema ids are in the topic, the row has two partitions, and the later record counts.
-func (l *look) note(p watermark.Published) bool {
-	if p.Unread {
-		l.unread++
-	}
-	if p.Foreign {
-		return false
-	}
-	l.records++
-	switch {
-	case p.Stray && p.Tombstone:
-		delete(l.strays, p.Partition)
-	case p.Stray:
-		l.strays[p.Partition] = p
-	case l.newest == nil || l.newest.Partition == p.Partition || p.Time > l.newest.Time:
-		l.newest = &p
-	default:
-		return false
-	}
-	return true
-}
-
-func (l *look) progress(what string, rows int) {
-	if time.Since(l.said) > silence {
-		l.said = time.Now()
-		l.Say(what + ": " + terminal.Plural(rows, "row"))
-	}
+	return nil //nolint:nilerr // the report tells what a failed look leaves open
 }
 
 // verdict judges what both sides have.
@@ -184,7 +121,7 @@ func (l *look) verdict() verify.Verdict {
 	switch d := l.found; {
 	case l.failed != nil, d.Kind == reconcile.Unknown:
 		return verify.Unknown
-	case d.Kind == "" && d.Row == nil && l.nameless > 0, d.Kind == "" && l.unread > 0:
+	case d.Kind == "" && d.Row == nil && l.figures.Nameless > 0, d.Kind == "" && l.figures.Unread > 0:
 		return verify.Unknown
 	case d.Kind == "", d.Kind == reconcile.Missing && d.Row.UpdatedAt < l.start:
 		return verify.Identical
@@ -245,20 +182,20 @@ func (l *look) unknown() string {
 		return status.FirstLine(l.failed)
 	case l.found.Kind == reconcile.Unknown:
 		return "the service showed it in one reading and not in a later one"
-	case l.unread > 0:
-		return verify.UnreadBatches(l.unread)
+	case l.figures.Unread > 0:
+		return verify.UnreadBatches(l.figures.Unread)
 	}
 	return fmt.Sprintf("the service shows %s without a usable id, and this may be one",
-		terminal.Plural(l.nameless, "row"))
+		terminal.Plural(l.figures.Nameless, "row"))
 }
 
 // inTopic returns the topic's side, and the row if it has it.
 func (l *look) inTopic() (t InTopic, row *schemas.Value) {
 	t = InTopic{State: Absent, Strays: []Place{}}
-	for _, partition := range slices.Sorted(maps.Keys(l.strays)) {
-		t.Strays = append(t.Strays, placeOf(l.strays[partition]))
+	for _, stray := range l.found.Strays {
+		t.Strays = append(t.Strays, placeOf(stray))
 	}
-	newest := l.newest
+	newest := l.found.Newest
 	if newest == nil {
 		return t, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -26,10 +27,8 @@ const (
 	mostLooks = 2
 	// deliverWithin is how long an instance takes at most from the end of a poll until its rows can be read.
 	deliverWithin = 5 * time.Second
-	// lookEvery is how often the watermarks are read while the running instance polls, askEvery how often its
-	// group is asked for the owners.
-	lookEvery = 300 * time.Millisecond
-	askEvery  = time.Second
+	// lookEvery is how often the watermarks are read and the group is asked, while verify waits for polls.
+	lookEvery = time.Second
 	// silence is how long verify reads or waits without saying so.
 	silence = 10 * time.Second
 )
@@ -54,7 +53,6 @@ type comparison struct {
 	lacks      string // why the topic does not hold all that the watermark tells of, "": it may
 
 	// The state of the running instance.
-	asked     time.Time
 	ownership ownership.Resource
 	mark      watermark.Watermark
 }
@@ -64,14 +62,6 @@ func newComparison(c Config, r *schemas.Resource, compare reconcile.Config) *com
 	o := &comparison{cfg: c, resource: r, settings: c.Settings.Resources[r.Name],
 		watch: producer.NewWatch(c.Cluster), compare: compare, began: time.Now(),
 		found: map[reconcile.Kind][]int64{}, mark: watermark.New(r.Name), stopped: math.MaxInt64}
-	o.compare.Topic = func(ctx context.Context, from []int64, wanted func(int64) bool,
-		fold func(watermark.Published) error) ([]int64, error) {
-		ends, err := producer.ReadTopic(ctx, c.Cluster, r, from, wanted, fold)
-		if err == nil {
-			o.partitions = len(ends)
-		}
-		return ends, err
-	}
 	o.compare.Memory, o.compare.From = int64(c.Settings.Sweep.Memory), math.MinInt64
 	return o
 }
@@ -112,7 +102,7 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 		if err := o.lookAgain(ctx, part); err != nil {
 			return err
 		}
-		o.figures = o.figures.Plus(part.Report())
+		o.figures, o.partitions = o.figures.Plus(part.Report()), part.Partitions()
 		for _, d := range part.Differences() {
 			if o.found[d.Kind] = append(o.found[d.Kind], d.ID); len(d.Strays) > 0 {
 				o.strays++
@@ -169,7 +159,7 @@ func (o *comparison) sayWait(what string, until time.Time) {
 
 // observe looks at the watermark and at the group. If the group does not answer, the known owner stays.
 func (o *comparison) observe(ctx context.Context) error {
-	if o.rows > 0 && time.Since(o.asked) >= askEvery {
+	if o.rows > 0 {
 		asking, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 		members, err := producer.Members(asking, o.cfg.Cluster)
 		cancel()
@@ -177,7 +167,6 @@ func (o *comparison) observe(ctx context.Context) error {
 			owners := ownership.ByResource(members)
 			o.ownership.Note(owners[o.resource.Name], sharing || len(members) > 0, time.Now())
 		}
-		o.asked = time.Now()
 	}
 	_ = o.watch.Look(ctx) // a broker that does not answer is waited for like an instance that does not poll
 	if mark, ok := o.watch.Watermarks()[o.resource.Name]; ok {
@@ -263,64 +252,56 @@ func (o *comparison) report(err error) *Report {
 		r.Verdict, r.Error = Unknown, status.FirstLine(err)
 		return r
 	}
-	r.SourceRows, r.TopicRows, r.DeadLetters = o.figures.SourceRows, o.figures.TopicRows, o.figures.DeadLetters
-	r.InFlight, r.Foreign = o.figures.InFlight, o.figures.Foreign
+	r.Report = o.figures
 	r.Missing, r.Stale = len(o.found[reconcile.Missing]), len(o.found[reconcile.Stale])
 	r.Extra, r.Unknown = len(o.found[reconcile.Extra]), len(o.found[reconcile.Unknown])
+	o.judge(r)
+	return r
+}
+
+// judge returns the verdict by the figures, and notes what to know beside them and what to do.
+func (o *comparison) judge(r *Report) {
+	add := func(to *[]string, so bool, text string) {
+		if so {
+			*to = append(*to, text)
+		}
+	}
+	var doubts []string // why rows that seem equal may differ, maybe since before the topic was read
+	add(&doubts, o.lacks != "", "the topic does not hold all that was published: "+o.lacks+": verify it again "+
+		"later. Within a minute, a running instance fills it from the start (`storestream watermark list`)")
+	add(&doubts, r.Unknown > 0, fmt.Sprintf("the service showed %s (ids %d) in one reading and not in a "+
+		"later one, and the topic does not have them as they were shown. If they were deleted meanwhile, another "+
+		"verify does not meet them. If it does, the service answers the same question in two ways",
+		terminal.Plural(r.Unknown, "row"), r.UnknownIDs[:min(5, len(r.UnknownIDs))]))
+	add(&doubts, r.Unread > 0, UnreadBatches(r.Unread))
 	switch {
 	case r.Missing+r.Stale+r.Extra > 0:
 		r.Verdict = Different
-	case o.lacks != "": // maybe since before the topic was read
-		r.Verdict, r.Error = Unknown, "the topic does not hold all that was published: "+o.lacks+": verify it "+
-			"again once an instance has filled it from the start (`storestream watermark list`)"
-	case r.Unknown > 0:
-		r.Verdict, r.Error = Unknown, fmt.Sprintf("the service showed %s (such as %d) in one reading and not in a "+
-			"later one, and the topic does not have them as they were shown. If they were deleted meanwhile, another "+
-			"verify does not meet them. If it does, the service answers the same question in two ways",
-			terminal.Plural(r.Unknown, "row"), r.UnknownIDs[0])
-	case o.figures.Unread > 0:
-		r.Verdict, r.Error = Unknown, UnreadBatches(o.figures.Unread)
+		kept := r.Extra > 0 && o.cfg.Settings.Sweep.Deletes == config.Report
+		add(&r.Notes, o.lacks == "" && (!kept || r.Missing+r.Stale > 0), "`storestream sweep "+r.Resource+"` asks "+
+			"the running instance to repair the topic")
+		add(&r.Notes, o.lacks == "" && kept, "extra rows stay, because sweep.deletes is report: `storestream "+
+			"erase "+r.Resource+" ID` deletes single ones")
+		add(&r.Notes, o.ownership.Abandoned, "no instance polls it: rows that changed since the last one did are "+
+			"differences")
+		add(&r.Notes, o.stopped < math.MaxInt64, fmt.Sprintf("so many rows differ that it stopped: rows above id "+
+			"%d were not compared", o.stopped))
+		add(&r.Notes, o.strays > 0, terminal.Plural(o.strays, "row")+" of those that differ: another program "+
+			"wrote a record into a partition where its key does not belong, and consumers may take it for the row")
+		r.Notes = append(r.Notes, doubts...)
+	case len(doubts) > 0:
+		r.Verdict, r.Error = Unknown, strings.Join(doubts, ". ")
 	}
-	r.Notes = append(r.Notes, o.notes(r)...)
-	return r
+	add(&r.Notes, r.DeadLetters > 0, terminal.Plural(r.DeadLetters, "row")+" cannot be published, see the dead "+
+		"letters")
+	add(&r.Notes, r.Foreign > 0, terminal.Plural(r.Foreign, "record")+" in the topic with a key that is no "+
+		"row's: no row differs by it, but another program wrote it, and consumers that decode keys may stop there")
+	add(&r.Notes, r.Early > 0, fmt.Sprintf("%s of the topic from before resources.%s.start: not compared",
+		terminal.Plural(r.Early, "row"), r.Resource))
 }
 
 // UnreadBatches returns the text about n batches of a topic that were stepped over.
 func UnreadBatches(n int) string {
 	return fmt.Sprintf("the topic has batches of another program that are too large to be read (%d), and these "+
 		"may hold any row's key: docs/security.md says what to do, \"A batch that was stepped over\"", n)
-}
-
-// notes says what to know beside the figures, and what to do.
-func (o *comparison) notes(r *Report) (notes []string) {
-	note := func(condition bool, text string) {
-		if condition {
-			notes = append(notes, text)
-		}
-	}
-	name, kept := r.Resource, o.cfg.Settings.Sweep.Deletes == config.Report && r.Extra > 0
-	if r.Verdict == Different {
-		note(o.lacks == "" && (!kept || r.Missing+r.Stale > 0), "`storestream sweep "+name+"` asks the running "+
-			"instance to repair the topic")
-		note(o.lacks == "" && kept, "extra rows stay, because sweep.deletes is report: `storestream erase "+name+
-			" ID` deletes single ones")
-		note(o.lacks != "", "the topic does not hold all that was published: "+o.lacks+": a running instance "+
-			"fills it from the start within a minute")
-		note(o.ownership.Abandoned, "no instance polls it: rows that changed since the last one did are "+
-			"differences")
-		note(o.stopped < math.MaxInt64, fmt.Sprintf("so many rows differ that it stopped: rows above id %d were "+
-			"not compared", o.stopped))
-		note(r.Unknown > 0, terminal.Plural(r.Unknown, "row")+" beside them: the service showed each in one "+
-			"reading and not in a later one, so verify cannot tell whether they differ")
-		note(o.figures.Unread > 0, UnreadBatches(o.figures.Unread))
-	}
-	note(r.DeadLetters > 0, terminal.Plural(r.DeadLetters, "row")+" cannot be published, see the dead "+
-		"letters")
-	note(r.Foreign > 0, terminal.Plural(r.Foreign, "record")+" in the topic with a key that is no row's: no "+
-		"row differs by it, but another program wrote it, and consumers that decode keys may stop there")
-	note(o.figures.Early > 0, fmt.Sprintf("%s of the topic from before resources.%s.start: not compared",
-		terminal.Plural(o.figures.Early, "row"), name))
-	note(o.strays > 0, terminal.Plural(o.strays, "row")+" of those that differ: another program wrote a record "+
-		"into a partition where its key does not belong, and consumers may take it for the row")
-	return notes
 }

@@ -11,14 +11,15 @@ import (
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/reconcile"
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
 
 // OpenService opens the sources of rows, which then know what owners have proven of the service. compare
-// returns the comparison of a resource with its source. The topic's side is the caller's. read receives the
-// rows of each answer. end closes the sources.
+// returns the comparison of a resource's topic with its source. read receives the number of rows of each
+// answer. end closes the sources.
 func OpenService(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) (
 	compare func(r *schemas.Resource, read func(rows int)) reconcile.Config, end func(), err error) {
 	sources, err := connect.OpenSources(cfg, zap.NewNop())
@@ -36,6 +37,10 @@ func OpenService(ctx context.Context, cfg *config.Config, cluster *producer.Clus
 		source := sources.New(r, counts.Resource(r.Name), zap.NewNop(), connect.Audience{})
 		return reconcile.Config{Start: start, ByID: settings.Source == config.Postgres,
 			CreatedAt: poller.CreatedAtIn(r), Now: time.Now, Overlap: settings.Overlap,
+			Topic: func(ctx context.Context, from []int64, wanted func(int64) bool,
+				fold func(watermark.Published) error) ([]int64, error) {
+				return producer.ReadTopic(ctx, cluster, r, from, wanted, fold)
+			},
 			Source: poller.CompareSource(source, poller.Request{From: start, Identity: marks[r.Name].Identity},
 				func() schemas.Instant { return schemas.InstantOf(time.Now()) }, read)}
 	}

@@ -105,16 +105,12 @@ type Report struct {
 	Topic    string  `json:"topic"`
 	Verdict  Verdict `json:"verdict"`
 	Error    string  `json:"error,omitempty"` // why it could not be compared
-	// How many rows; Foreign: records.
-	SourceRows  int `json:"source_rows"`
-	TopicRows   int `json:"topic_rows"`
-	DeadLetters int `json:"dead_letters"`
-	InFlight    int `json:"in_flight"` // differed at first, and not when looked at again
-	Missing     int `json:"missing"`
-	Stale       int `json:"stale"`
-	Extra       int `json:"extra"`
-	Unknown     int `json:"unknown"` // shown in one reading, and not in a later one
-	Foreign     int `json:"foreign"` // their key is no row's
+	reconcile.Report
+	// How many rows differ so.
+	Missing int `json:"missing"`
+	Stale   int `json:"stale"`
+	Extra   int `json:"extra"`
+	Unknown int `json:"unknown"`
 	// The first ids of the rows that differ.
 	MissingIDs []int64          `json:"missing_ids"`
 	StaleIDs   []int64          `json:"stale_ids"`
