@@ -119,20 +119,21 @@ func parseDecimal(text []byte, precision, scale int, halfEven bool) (d decimal, 
 // longDecimal returns the decimal whose unscaled value has so many places, beginning with the first digit.
 // There may be more digits than places, and fewer.
 func longDecimal(neg bool, digits []byte, places, precision int, halfEven bool) (decimal, bool) {
-	d, kept := decimal{neg: neg}, min(max(places, 0), len(digits))
-	for _, c := range digits[:kept] {
-		if d.atLeast(precision - 1) {
-			return d, false
-		}
-		d.mulAdd(c - '0')
+	d, significant := decimal{neg: neg}, bytes.TrimLeft(digits, "0")
+	if places -= len(digits) - len(significant); len(significant) == 0 {
+		return d, true
 	}
-	for zeros := places - len(digits); zeros > 0 && d.hi|d.lo != 0; zeros-- { // 5e3: ends after 38 of them
-		if d.atLeast(precision - 1) {
-			return d, false
-		}
-		d.mulAdd(0)
+	if places > precision {
+		return d, false
 	}
-	dropped := bytes.TrimRight(digits[kept:], "0")
+	for i := range places {
+		var digit byte // 5e3: zeros follow
+		if i < len(significant) {
+			digit = significant[i] - '0'
+		}
+		d.mulAdd(digit)
+	}
+	dropped := bytes.TrimRight(significant[min(max(places, 0), len(significant)):], "0")
 	if len(dropped) == 0 {
 		return d, true
 	}
@@ -217,16 +218,4 @@ func (d *decimal) mulAdd(digit byte) {
 	hi, lo := bits.Mul64(d.lo, 10)
 	lo, carry := bits.Add64(lo, uint64(digit), 0)
 	d.hi, d.lo = d.hi*10+hi+carry, lo
-}
-
-// long returns d, which has scale 0, as an integer of 64 bits.
-func (d decimal) long() (int64, bool) {
-	switch {
-	case d.hi != 0:
-		return 0, false
-	case d.neg && d.lo <= 1<<63:
-		return -int64(d.lo), true
-	default:
-		return int64(d.lo), !d.neg && d.lo < 1<<63
-	}
 }
