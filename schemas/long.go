@@ -29,7 +29,7 @@ func parseLong(text []byte) (int64, bool) {
 	if v, err := strconv.ParseInt(string(text), 10, 64); err == nil {
 		return v, true
 	}
-	d, ok := parseDecimal(text, 19, 0, false)
+	d, ok := parseDecimal(text, 19, 0)
 	v := int64(d.lo)
 	if d.neg {
 		v = -v
