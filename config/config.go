@@ -99,11 +99,11 @@ type Kafka struct {
 	// EraseWithin limits how long the topics that we create keep deleted and replaced records. Zero means the
 	// broker's default, which has no limit.
 	EraseWithin time.Duration `koanf:"erase_within" default:"168h" least:"1h" or:"0s"`
-	// TopicSettings are settings of the topics that we create, as name=value. They replace our own.
-	TopicSettings []string `koanf:"topic_settings"`
-	Compression   string   `koanf:"compression" default:"snappy" one:"none|gzip|snappy|lz4|zstd"`
-	TLS           KafkaTLS `koanf:"tls"`
-	SASL          SASL     `koanf:"sasl"`
+	// TopicSettings are settings of the topics that we create. They replace our own.
+	TopicSettings map[string]string `koanf:"topic_settings"`
+	Compression   string            `koanf:"compression" default:"snappy" one:"none|gzip|snappy|lz4|zstd"`
+	TLS           KafkaTLS          `koanf:"tls"`
+	SASL          SASL              `koanf:"sasl"`
 }
 
 // Group is the consumer group through which instances share the resources: those of the same topics do.
@@ -157,7 +157,8 @@ type Resource struct {
 	Source   string        `koanf:"source"`
 	Interval time.Duration `koanf:"interval" least:"100ms"`
 	Overlap  time.Duration `koanf:"overlap" least:"0s"`
-	Start    time.Time     `koanf:"start"` // a UTC day; zero means the earliest row
+	// Start is the beginning of a UTC day, or MinInstant for the earliest row.
+	Start schemas.Instant `koanf:"start"`
 }
 
 // Poll has the settings that the polls of all resources share.
@@ -174,14 +175,10 @@ type Sweep struct {
 	Memory Size `koanf:"memory" default:"128MiB" least:"16MiB" most:"1024GiB"`
 }
 
-// Policies are the policies of fields by "resource.field". In YAML they are a mapping, everywhere else
-// resource.field=policy between commas.
-type Policies map[string]schemas.Policy
-
 // Privacy lists the fields to change before any other part of storestream sees them.
 type Privacy struct {
-	Fields Policies        `koanf:"fields"`
-	Key    rotation.Secret `koanf:"key"` // of hashes
+	Fields map[string]schemas.Policy `koanf:"fields"` // by "resource.field"
+	Key    rotation.Secret           `koanf:"key"`    // of hashes
 }
 
 // DeadLetters configures the content of the dead-letter topic.
@@ -215,14 +212,9 @@ type ServerTLS struct {
 	KeyFile  string `koanf:"key_file"`
 }
 
-// Open reports whether every machine that reaches the status server can read it: it listens beyond loopback,
-// without a token and without client certificates.
-func (h HTTP) Open() bool { return h.inClear() && !h.Token.IsSet() }
-
-// TokenInClear reports whether the token travels to other machines unencrypted.
-func (h HTTP) TokenInClear() bool { return h.inClear() && h.Token.IsSet() }
-
-func (h HTTP) inClear() bool {
+// InClear reports whether the status server listens beyond loopback without TLS: without a token every machine
+// that reaches it can read it, and a token travels unencrypted.
+func (h HTTP) InClear() bool {
 	host, _, _ := net.SplitHostPort(h.Listen)
 	return !loopback.Is(host) && h.TLS == ServerTLS{}
 }

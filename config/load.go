@@ -2,6 +2,8 @@ package config
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,7 +30,7 @@ type Input struct {
 	Set     []string // key=value, from flags; it wins over the others
 }
 
-// Load reads all layers and checks them. A configuration that cannot be used is an *InvalidError.
+// Load reads all layers and checks them. The error joins every Mistake, so one correction is enough.
 func Load(in Input) (*Config, error) {
 	l := newLoader()
 	loadFile(in.File, l)
@@ -45,7 +47,11 @@ func Load(in Input) (*Config, error) {
 			return cmp.Or(cmp.Compare(slices.Index(l.names, a.Key), slices.Index(l.names, b.Key)),
 				cmp.Compare(a.Key, b.Key))
 		})
-		return nil, &InvalidError{Mistakes: l.found}
+		var all []error
+		for _, mistake := range l.found {
+			all = append(all, mistake)
+		}
+		return nil, fmt.Errorf("mistakes in the configuration:\n%w", errors.Join(all...))
 	}
 	c.rotation.Hidden = c.hidden(l)
 	c.entries = l.entries()

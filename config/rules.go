@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -69,15 +70,11 @@ func checkKafka(k Kafka, l *loader) {
 	l.require("kafka.topic_prefix", topicPrefix.MatchString(k.TopicPrefix) &&
 		!strings.HasPrefix(k.TopicPrefix, "__"), "expected letters, digits, dots, dashes and underscores, 200 at "+
 		"most, and not two underscores first, as in the names of Kafka's own topics")
-	set := map[string]bool{}
-	for _, s := range k.TopicSettings {
+	for _, name := range slices.Sorted(maps.Keys(k.TopicSettings)) {
 		const key = "kafka.topic_settings"
-		name, value, ok := strings.Cut(s, "=")
-		l.require(key, ok && value != "" && settingName.MatchString(name),
-			"expected name=value, or a list of them, such as segment.bytes=52428800")
+		l.require(key, k.TopicSettings[name] != "" && settingName.MatchString(name),
+			"expected name=value, such as segment.bytes=52428800")
 		l.require(key, fixedSettings[name] == "", name+" is not to be set here: "+fixedSettings[name])
-		l.require(key, !set[name], name+" is set twice")
-		set[name] = true
 	}
 }
 
@@ -148,7 +145,7 @@ func openTLS(c *Config, l *loader) {
 }
 
 func checkResources(c *Config, l *loader) {
-	now := time.Now().UTC()
+	now := schemas.InstantOf(time.Now())
 	for _, d := range schemas.Declared() {
 		r, path := c.Resources[d.Name], "resources."+d.Name
 		sources := []string{REST}
@@ -156,8 +153,8 @@ func checkResources(c *Config, l *loader) {
 			sources = append(sources, Postgres)
 		}
 		l.require(path+".source", slices.Contains(sources, r.Source), "expected "+strings.Join(sources, " or "))
-		l.require(path+".start", r.Start.Before(now.Add(maxAhead)), "nothing is published before: expected a day "+
-			"no later than a year from now, which is "+now.Format(time.DateOnly)+" by this machine's clock")
+		l.require(path+".start", r.Start < now.Add(maxAhead), "nothing is published before: expected a day "+
+			"no later than a year from now, which is "+now.Time().Format(time.DateOnly)+" by this machine's clock")
 	}
 	if len(c.Enabled()) == 0 && len(l.found) == 0 {
 		l.found = append(l.found, Mistake{Key: "resources",

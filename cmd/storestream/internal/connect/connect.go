@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -39,11 +38,6 @@ func Kafka(cfg *config.Config, instance string, log *zap.Logger, counts *metrics
 		return nil, err
 	}
 	k := cfg.Kafka
-	settings := map[string]string{}
-	for _, s := range k.TopicSettings {
-		name, value, _ := strings.Cut(s, "=")
-		settings[name] = value
-	}
 	var encryption *tlsfile.Client
 	if k.TLS.Enabled {
 		encryption = cfg.TLS("kafka")
@@ -51,7 +45,7 @@ func Kafka(cfg *config.Config, instance string, log *zap.Logger, counts *metrics
 	return producer.Open(producer.Config{
 		Brokers: k.Brokers, TopicPrefix: k.TopicPrefix, Partitions: k.Partitions,
 		ReplicationFactor: k.ReplicationFactor, Group: k.Group(), Instance: instance, TLS: encryption,
-		TopicSettings: settings, Compression: k.Compression,
+		TopicSettings: k.TopicSettings, Compression: k.Compression,
 		SASL: producer.SASL{Mechanism: k.SASL.Mechanism, Username: k.SASL.Username,
 			Password: k.SASL.Password, TokenURL: k.SASL.TokenURL, Scopes: k.SASL.Scopes, TokenHTTP: Tokens(cfg),
 			Hidden: cfg.Hidden(), AllowPlaintext: slices.Contains(cfg.Security.AllowPlaintext, "kafka")},
@@ -153,10 +147,10 @@ func (s *Sources) New(r *schemas.Resource, m *metrics.Resource, log *zap.Logger,
 	c := s.resources[r.Name]
 	if c.Source == config.Postgres {
 		return postgres.NewSource(s.db, postgres.SourceConfig{
-			Resource: r, Overlap: c.Overlap, Start: Start(c), Metrics: m, Log: log, Doing: to.Doing})
+			Resource: r, Overlap: c.Overlap, Start: c.Start, Metrics: m, Log: log, Doing: to.Doing})
 	}
 	return rest.NewSource(rest.SourceConfig{Resource: r, Client: s.service, Dialect: s.dialect,
-		Overlap: c.Overlap, Start: Start(c), MaxRows: to.MaxRows, Metrics: m, Log: log, Doing: to.Doing,
+		Overlap: c.Overlap, Start: c.Start, MaxRows: to.MaxRows, Metrics: m, Log: log, Doing: to.Doing,
 		Days: to.Days})
 }
 
@@ -190,11 +184,3 @@ func (s *Sources) Waits(resource string) func() (why string, since, until time.T
 
 // Service is how the REST service is reached now: the rate that it allows, its clock.
 func (s *Sources) Service() client.State { return s.service.State() }
-
-// Start returns the configured start of a resource, or MinInstant.
-func Start(c config.Resource) schemas.Instant {
-	if c.Start.IsZero() {
-		return schemas.MinInstant
-	}
-	return schemas.InstantOf(c.Start)
-}

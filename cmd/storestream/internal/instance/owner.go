@@ -213,7 +213,7 @@ func (o *owner) newPoller(session *producer.Session, requests *producer.Requests
 		Settings: poller.Settings{
 			Resource: o.resource, SourceName: o.settings.Source, Interval: o.settings.Interval,
 			Overlap: o.settings.Overlap, Memory: o.memory, CatchesUp: o.settings.Source == config.Postgres,
-			Start: connect.Start(o.settings), Eager: o.eager,
+			Start: o.settings.Start, Eager: o.eager,
 		},
 		Clock: clock, Source: polls,
 		Session: session, Requests: requests,
