@@ -107,14 +107,10 @@ func (c *Client) diagnose(subject string, err error) error {
 	case reply.ErrorCode == 0 || code == http.StatusNotFound || code == http.StatusMethodNotAllowed:
 		fault = NotARegistry
 	}
-	const most = 600
-	text := strings.Join(strings.Fields(reply.Message), " ")
-	if reply.ErrorCode == 0 {
-		text = ""
-	}
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + " ..."
+	text := ""
+	if reply.ErrorCode != 0 {
+		text = strings.Join(strings.Fields(reply.Message), " ")
 	}
 	return &Error{Fault: fault, Subject: subject, URL: c.url,
-		Err: fmt.Errorf("it answered %d, code %d: %s", reply.StatusCode, reply.ErrorCode, text)}
+		Err: fmt.Errorf("it answered %d, code %d: %.600s", reply.StatusCode, reply.ErrorCode, text)}
 }

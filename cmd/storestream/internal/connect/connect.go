@@ -62,15 +62,16 @@ func Tokens(cfg *config.Config) *http.Client {
 // Registry is the schema registry of a configuration.
 func Registry(cfg *config.Config) (*registry.Client, error) {
 	r := cfg.Registry
-	how := registry.Config{URL: r.URL, Username: r.Username,
-		HTTP: httpclient.New(cfg.TLS("registry"), registry.RequestTimeout)}
-	if r.Password.IsSet() {
-		how.Password = r.Password.Get
-	}
-	if r.Token.IsSet() {
-		how.Token = r.Token.Get
-	}
-	return registry.New(how)
+	return registry.New(registry.Config{URL: r.URL,
+		HTTP: httpclient.New(cfg.TLS("registry"), registry.RequestTimeout),
+		LogIn: func(req *http.Request) error {
+			if r.Token.IsSet() {
+				req.Header.Set("Authorization", "Bearer "+r.Token.Get())
+			} else if r.Username != "" {
+				req.SetBasicAuth(r.Username, r.Password.Get())
+			}
+			return nil
+		}})
 }
 
 // Service returns the settings of a client for a configuration's REST service.
