@@ -1,7 +1,6 @@
 package config
 
 import (
-	"maps"
 	"net"
 	"slices"
 	"time"
@@ -236,18 +235,9 @@ func (c *Config) Enabled() []string {
 	return names
 }
 
-// Entries returns every key in force, in the order of the documentation.
+// Entries returns every key in force, in the order of the documentation, and behind them the variables that
+// name a proxy for requests to the service, the registry and the token endpoint.
 func (c *Config) Entries() []Entry { return slices.Clone(c.entries) }
-
-// Proxies returns the variables in force that name a proxy for requests to the service, the registry and the
-// token endpoint.
-func (c *Config) Proxies() []Entry {
-	var entries []Entry
-	for _, name := range slices.Sorted(maps.Keys(c.proxies)) {
-		entries = append(entries, Entry{Key: name, Value: maskURL(c.proxies[name]), From: "environment " + name})
-	}
-	return entries
-}
 
 // Rotation returns the secrets and certificates in files. They are read again while storestream runs.
 func (c *Config) Rotation() *rotation.Set { return c.rotation }

@@ -49,7 +49,8 @@ func TestTheLoginOfAProxyIsMaskedAndHidden(t *testing.T) {
 		"http://" + password + "@proxy.example:3128/a@proxy": "******",
 	} {
 		c := load(t, Input{Environ: []string{"HTTPS_PROXY=" + value, "no_proxy="}})
-		if e := c.Proxies(); len(e) != 1 || e[0] != (Entry{"HTTPS_PROXY", shown, "environment HTTPS_PROXY"}) {
+		e := c.Entries()[len(newLoader().leaves):]
+		if len(e) != 1 || e[0] != (Entry{"HTTPS_PROXY", shown, "environment HTTPS_PROXY"}) {
 			t.Errorf("%s is shown as %v, expected %s", value, e, shown)
 		}
 		said := fmt.Sprintf("invalid proxy address %q: no", value)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -55,6 +56,9 @@ func Load(in Input) (*Config, error) {
 	}
 	c.rotation.Hidden = c.hidden(l)
 	c.entries = l.entries()
+	for _, name := range slices.Sorted(maps.Keys(c.proxies)) {
+		c.entries = append(c.entries, Entry{Key: name, Value: maskURL(c.proxies[name]), From: "environment " + name})
+	}
 	return c, nil
 }
 
@@ -87,7 +91,7 @@ func loadFlags(set []string, l *loader) {
 		key, value, ok := strings.Cut(assignment, "=")
 		key = strings.TrimSpace(key)
 		if !ok || !keyShape.MatchString(key) {
-			l.found = append(l.found, Mistake{Key: "--set", Rule: "expected key=value, as in log.level=debug"})
+			l.mistake("--set", "expected key=value, as in log.level=debug")
 			continue
 		}
 		l.set(setting{Key: key, Text: value, From: fromFlag})

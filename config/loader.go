@@ -152,7 +152,7 @@ func (l *loader) decode() (*Config, error) {
 	return c, err
 }
 
-// mistake adds a mistake for the value of a known key.
+// mistake adds a mistake for the value of a known key, or for an input as a whole.
 func (l *loader) mistake(key, rule string) {
 	if !l.broken[key] {
 		l.broken[key] = true

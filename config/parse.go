@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"math"
@@ -39,8 +40,8 @@ func (l *loader) read(_, to reflect.Type, data any) (any, error) {
 	if to == reflect.TypeFor[rotation.Secret]() {
 		value, err = l.secret(s.Key, s.Text)
 		l.secrets[s.Key] = value.(rotation.Secret)
-	} else {
-		value, err = parse(s.Text, to)
+	} else if value, err = parse(s.Text, to); err != nil {
+		err = errors.New("expected " + cmp.Or(forms[to], "a whole number"))
 	}
 	if err == nil {
 		err = checkTags(value, s.Text, l.leaves[s.Key])
@@ -93,17 +94,9 @@ func number(value any) float64 {
 	return float64(reflect.ValueOf(value).Int())
 }
 
-// parse turns the text of a value into a type that a key may have, except a secret. Its errors do not show
-// the value.
+// parse turns the text of a value into a type that a key may have, except a secret. Its errors may show the
+// value.
 func parse(text string, to reflect.Type) (any, error) {
-	value, err := parseText(text, to)
-	if form := forms[to]; err != nil && form != "" {
-		err = errors.New("expected " + form)
-	}
-	return value, err
-}
-
-func parseText(text string, to reflect.Type) (any, error) {
 	switch reflect.Zero(to).Interface().(type) {
 	case time.Duration:
 		return time.ParseDuration(text)
@@ -137,7 +130,7 @@ func parseText(text string, to reflect.Type) (any, error) {
 	// would leave true or a number at its zero value.
 	value := reflect.New(to)
 	if text == "null" || json.Unmarshal([]byte(text), value.Interface()) != nil {
-		return nil, errors.New("expected a whole number")
+		return nil, errors.New("not of its type")
 	}
 	return value.Elem().Interface(), nil
 }

@@ -135,10 +135,8 @@ func openTLS(c *Config, l *loader) {
 			InsecureSkipVerify: slices.Contains(c.Security.AllowUnverified, p.Connection)}, l.files)
 	}
 	for connection, t := range sections {
-		if t != (TLS{}) && !used[connection] {
-			l.found = append(l.found, Mistake{Key: connection + ".tls", Rule: "the connection has no TLS: expected " +
-				"nothing here, or https in its URL, or for brokers kafka.tls.enabled"})
-		}
+		l.require(connection+".tls", t == (TLS{}) || used[connection], "the connection has no TLS: expected "+
+			"nothing here, or https in its URL, or for brokers kafka.tls.enabled")
 	}
 	open("http", tlsfile.Files{Section: "http.tls", CertFile: c.HTTP.TLS.CertFile,
 		KeyFile: c.HTTP.TLS.KeyFile}, nil) // the status server follows them itself
@@ -156,10 +154,8 @@ func checkResources(c *Config, l *loader) {
 		l.require(path+".start", r.Start < now.Add(maxAhead), "nothing is published before: expected a day "+
 			"no later than a year from now, which is "+now.Time().Format(time.DateOnly)+" by this machine's clock")
 	}
-	if len(c.Enabled()) == 0 && len(l.found) == 0 {
-		l.found = append(l.found, Mistake{Key: "resources",
-			Rule: "none is enabled: expected at least one with enabled: true"})
-	}
+	l.require("resources", len(c.Enabled()) > 0 || len(l.found) > 0,
+		"none is enabled: expected at least one with enabled: true")
 }
 
 // checkPrivacy checks the policies by the schemas. If those cannot be loaded, their user reports that.
@@ -175,10 +171,8 @@ func checkPrivacy(c *Config, l *loader) {
 	if err != nil {
 		return
 	}
-	const key = "privacy.fields"
-	for _, mistake := range set.Protect(p) {
-		l.found = append(l.found, Mistake{Key: key, From: l.of(key).From, Rule: mistake})
-	}
+	wrong := set.Protect(p)
+	l.require("privacy.fields", len(wrong) == 0, strings.Join(wrong, "; "))
 }
 
 // isHTTP reports whether s is one HTTP address. url.Parse takes two addresses with a comma between them for
