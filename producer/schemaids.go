@@ -66,7 +66,7 @@ func sameSchemas(ctx context.Context, c *Cluster, r *schemas.Resource, oldest []
 				break
 			}
 			why := fmt.Sprintf("%d, which names %.80s in this registry", id, name)
-			if registry.HasFault(err, registry.NotAvro, registry.NotRegistered) {
+			if registry.HasFault(err, registry.NotRegistered) {
 				why = fmt.Sprintf("%d, which this registry does not have", id)
 			} else if err != nil {
 				return err

@@ -157,7 +157,7 @@ func (c *Client) Schema(ctx context.Context, id int) (string, error) {
 	case err != nil:
 		return "", c.diagnose(what, err)
 	case s.Type != sr.TypeAvro || s.Schema == "" || len(s.References) > 0:
-		return "", c.fault(NotAvro, what)
+		return "", c.fault(NotRegistered, what)
 	}
 	return s.Schema, nil
 }
@@ -171,7 +171,7 @@ func (c *Client) Record(ctx context.Context, id int) (name string, err error) {
 	}
 	var record struct{ Name string }
 	if err := json.Unmarshal([]byte(text), &record); err != nil {
-		return "", c.fault(NotAvro, fmt.Sprintf("schema id %d", id))
+		return "", c.fault(NotRegistered, fmt.Sprintf("schema id %d", id))
 	}
 	return record.Name[strings.LastIndex(record.Name, ".")+1:], nil
 }

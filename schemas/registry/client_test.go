@@ -321,7 +321,7 @@ func TestARedirectIsNeverFollowedWithThePassword(t *testing.T) {
 func TestOnlyPlainAvroSchemasAreRead(t *testing.T) {
 	protobuf := answers(t, 200, "application/json", `{"schemaType":"PROTOBUF","schema":"syntax = \"proto3\";"}`)
 	_, err := protobuf.Schema(t.Context(), 1)
-	faultIs(t, err, NotAvro, "schema id 1")
+	faultIs(t, err, NotRegistered, "schema id 1")
 	_, g := registryFor(t)
 	_, err = g.Schema(t.Context(), 12345)
 	faultIs(t, err, NotRegistered, "schema id 12345")
