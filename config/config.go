@@ -1,7 +1,6 @@
 package config
 
 import (
-	"maps"
 	"net"
 	"slices"
 	"time"
@@ -30,15 +29,6 @@ const (
 	Tombstone = "tombstone"
 )
 
-// The ways in which a dead letter shows personal fields.
-const (
-	Masked = "masked"
-	Full   = "full"
-)
-
-// Auto is the setting of a property that storestream finds out by itself.
-const Auto = "auto"
-
 // Config is a configuration that keeps every rule (rules.go). The koanf tags are the keys. The default tags
 // are the default values as a user would write them.
 type Config struct {
@@ -57,6 +47,7 @@ type Config struct {
 	Log         Log                 `koanf:"log"`
 
 	entries  []Entry
+	schemas  *schemas.Set      // with the policies of Privacy
 	proxies  map[string]string // by the variable
 	rotation *rotation.Set
 	tls      map[string]*tlsfile.Client // by the connection
@@ -74,7 +65,7 @@ type Store struct {
 	TLS                  TLS             `koanf:"tls"`
 }
 
-// Dialect answers what the service's document leaves open. Auto leaves it to the service's answers.
+// Dialect answers what the service's document leaves open. auto leaves it to the service's answers.
 type Dialect struct {
 	Days      string `koanf:"days" default:"auto" one:"auto|utc|other"`
 	UpdatedTo string `koanf:"updated_to" default:"auto" one:"auto|whole|midnight"`
@@ -99,11 +90,11 @@ type Kafka struct {
 	// EraseWithin limits how long the topics that we create keep deleted and replaced records. Zero means the
 	// broker's default, which has no limit.
 	EraseWithin time.Duration `koanf:"erase_within" default:"168h" least:"1h" or:"0s"`
-	// TopicSettings are settings of the topics that we create, as name=value. They replace our own.
-	TopicSettings []string `koanf:"topic_settings"`
-	Compression   string   `koanf:"compression" default:"snappy" one:"none|gzip|snappy|lz4|zstd"`
-	TLS           KafkaTLS `koanf:"tls"`
-	SASL          SASL     `koanf:"sasl"`
+	// TopicSettings are settings of the topics that we create. They replace our own.
+	TopicSettings map[string]string `koanf:"topic_settings"`
+	Compression   string            `koanf:"compression" default:"snappy" one:"none|gzip|snappy|lz4|zstd"`
+	TLS           KafkaTLS          `koanf:"tls"`
+	SASL          SASL              `koanf:"sasl"`
 }
 
 // Group is the consumer group through which instances share the resources: those of the same topics do.
@@ -157,7 +148,8 @@ type Resource struct {
 	Source   string        `koanf:"source"`
 	Interval time.Duration `koanf:"interval" least:"100ms"`
 	Overlap  time.Duration `koanf:"overlap" least:"0s"`
-	Start    time.Time     `koanf:"start"` // a UTC day; zero means the earliest row
+	// Start is the beginning of a UTC day, or MinInstant for the earliest row.
+	Start schemas.Instant `koanf:"start"`
 }
 
 // Poll has the settings that the polls of all resources share.
@@ -174,26 +166,16 @@ type Sweep struct {
 	Memory Size `koanf:"memory" default:"128MiB" least:"16MiB" most:"1024GiB"`
 }
 
-// Policies are the policies of fields by "resource.field". In YAML they are a mapping, everywhere else
-// resource.field=policy between commas.
-type Policies map[string]schemas.Policy
-
 // Privacy lists the fields to change before any other part of storestream sees them.
 type Privacy struct {
-	Fields Policies        `koanf:"fields"`
-	Key    rotation.Secret `koanf:"key"` // of hashes
+	Fields map[string]schemas.Policy `koanf:"fields"` // by "resource.field"
+	Key    rotation.Secret           `koanf:"key"`    // of hashes
 }
 
 // DeadLetters configures the content of the dead-letter topic.
 type DeadLetters struct {
 	// Rows selects how a letter shows personal fields whose policy is clear.
 	Rows string `koanf:"rows" default:"masked" one:"masked|full"`
-}
-
-// FieldPrivacy is the argument of schemas.Set.Protect.
-func (c *Config) FieldPrivacy() schemas.Privacy {
-	return schemas.Privacy{Fields: c.Privacy.Fields, Key: []byte(c.Privacy.Key.Get()),
-		FullRejects: c.DeadLetters.Rows == Full}
 }
 
 // HTTP is the status server.
@@ -215,14 +197,9 @@ type ServerTLS struct {
 	KeyFile  string `koanf:"key_file"`
 }
 
-// Open reports whether every machine that reaches the status server can read it: it listens beyond loopback,
-// without a token and without client certificates.
-func (h HTTP) Open() bool { return h.inClear() && !h.Token.IsSet() }
-
-// TokenInClear reports whether the token travels to other machines unencrypted.
-func (h HTTP) TokenInClear() bool { return h.inClear() && h.Token.IsSet() }
-
-func (h HTTP) inClear() bool {
+// InClear reports whether the status server listens beyond loopback without TLS. Without a token every
+// machine that reaches it can read it, and a token travels unencrypted.
+func (h HTTP) InClear() bool {
 	host, _, _ := net.SplitHostPort(h.Listen)
 	return !loopback.Is(host) && h.TLS == ServerTLS{}
 }
@@ -244,18 +221,12 @@ func (c *Config) Enabled() []string {
 	return names
 }
 
-// Entries returns every key in force, in the order of the documentation.
+// Entries returns every key in force, in the order of the documentation, and behind them the variables that
+// name a proxy for requests to the service, the registry and the token endpoint.
 func (c *Config) Entries() []Entry { return slices.Clone(c.entries) }
 
-// Proxies returns the variables in force that name a proxy for requests to the service, the registry and the
-// token endpoint.
-func (c *Config) Proxies() []Entry {
-	var entries []Entry
-	for _, name := range slices.Sorted(maps.Keys(c.proxies)) {
-		entries = append(entries, Entry{Key: name, Value: maskURL(c.proxies[name]), From: "environment " + name})
-	}
-	return entries
-}
+// SchemaSet returns the schemas. The policies of privacy.fields are applied to them.
+func (c *Config) SchemaSet() *schemas.Set { return c.schemas }
 
 // Rotation returns the secrets and certificates in files. They are read again while storestream runs.
 func (c *Config) Rotation() *rotation.Set { return c.rotation }

@@ -49,7 +49,8 @@ func TestTheLoginOfAProxyIsMaskedAndHidden(t *testing.T) {
 		"http://" + password + "@proxy.example:3128/a@proxy": "******",
 	} {
 		c := load(t, Input{Environ: []string{"HTTPS_PROXY=" + value, "no_proxy="}})
-		if e := c.Proxies(); len(e) != 1 || e[0] != (Entry{"HTTPS_PROXY", shown, "environment HTTPS_PROXY"}) {
+		e := c.Entries()[len(newLoader().leaves):]
+		if len(e) != 1 || e[0] != (Entry{"HTTPS_PROXY", shown, "environment HTTPS_PROXY"}) {
 			t.Errorf("%s is shown as %v, expected %s", value, e, shown)
 		}
 		said := fmt.Sprintf("invalid proxy address %q: no", value)
@@ -69,8 +70,8 @@ func TestATokenOfTheRegistryStandsAlone(t *testing.T) {
 	const token = "STORESTREAM_REGISTRY__TOKEN=geheim"
 	for _, other := range []string{"STORESTREAM_REGISTRY__USERNAME=u", "STORESTREAM_REGISTRY__PASSWORD=p"} {
 		found := mistakesOf(t, Input{Environ: []string{token, other}})
-		if at := found[len(found)-1]; at.Key != "registry.token" ||
-			!strings.Contains(at.Rule, "one way to log in") || strings.Contains(at.String(), "geheim") {
+		if at := found[0]; at.Key != "registry.token" ||
+			!strings.Contains(at.Rule, "one way to log in") || strings.Contains(at.Error(), "geheim") {
 			t.Errorf("%s gives %v", other, found)
 		}
 	}
@@ -79,7 +80,7 @@ func TestATokenOfTheRegistryStandsAlone(t *testing.T) {
 		t.Errorf("%q, shown as %q", c.Registry.Token.Get(), e.Value)
 	}
 	found := mistakesOf(t, Input{Environ: []string{token + "\nX: y"}})
-	if len(found) != 1 || found[0].Key != "registry.token" || strings.Contains(found[0].String(), "geheim") {
+	if len(found) != 1 || found[0].Key != "registry.token" || strings.Contains(found[0].Error(), "geheim") {
 		t.Errorf("two lines give %v", found)
 	}
 }
@@ -138,7 +139,7 @@ func TestSettingsOfTopicsThatWouldLoseRowsAreMistakes(t *testing.T) {
 		"topic_settings=segment.bytes":                     "name=value",
 		"topic_settings=segment.bytes=":                    "name=value",
 		"topic_settings=Segment Bytes=1":                   "name=value",
-		"topic_settings=segment.bytes=1,segment.bytes=2":   "set twice",
+		"topic_settings=segment.bytes=1,segment.bytes=2":   "each name once",
 		"topic_settings=cleanup.policy=delete":             "cleanup.policy is not to be set here",
 		"topic_settings=a=1,message.timestamp.type=Create": "message.timestamp.type is not",
 		"topic_settings=retention.ms=1":                    "retention.ms is not",

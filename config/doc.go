@@ -10,7 +10,7 @@
 //	                      |  decode: texts become a Config
 //	                      |  rules
 //	                      v
-//	      a Config, or an InvalidError with every mistake
+//	      a Config, or an error with every mistake
 //
 // A configuration is taken whole or not at all. An unknown key is an error that names the nearest known one,
 // and all mistakes are reported at once, each with its key, its value and where it was given. No secret is

@@ -22,12 +22,12 @@ func loadFile(path string, l *loader) {
 	}
 	text, err := rotation.ReadOnce(path)
 	if err != nil {
-		l.found = append(l.found, Mistake{Key: path, Rule: "the configuration file cannot be read: " + err.Error()})
+		l.mistake(path, "the configuration file cannot be read: "+err.Error())
 		return
 	}
 	document, err := readYAML(text)
 	if err != nil {
-		l.found = append(l.found, Mistake{Key: path, Rule: "not YAML: " + err.Error()})
+		l.mistake(path, "not YAML: "+err.Error())
 		return
 	}
 	for _, root := range document.Content { // one, or none in an empty file
@@ -58,48 +58,39 @@ func layNode(n *yaml.Node, file, path string, l *loader) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
-	s := setting{Key: path, Text: n.Value, From: fmt.Sprintf("%s:%d", file, n.Line),
-		List: n.Kind != yaml.ScalarNode}
 	if n.Tag == "!!null" && (path == "" || slices.Contains(l.names, path)) {
 		return // it is not set
 	}
-	// The library resolves << in this: a key of the section's own replaces a merged one with all that is in it.
-	section := map[string]yaml.Node{}
-	if n.Kind == yaml.MappingNode && n.Decode(&section) != nil {
-		l.found = append(l.found, Mistake{Key: path, From: s.From, Rule: "expected plain names as keys"})
-		return
+	s := setting{Key: path, Text: n.Value, From: fmt.Sprintf("%s:%d", file, n.Line),
+		List: n.Kind != yaml.ScalarNode}
+	// The library resolves aliases and << in these: a key of the section's own replaces a merged one with all
+	// that is in it.
+	children, pairs, list := map[string]yaml.Node{}, map[string]string{}, []string{}
+	var err error
+	rule := "expected plain values in it"
+	_, isLeaf := l.leaves[path]
+	isSection := n.Kind == yaml.MappingNode && !isLeaf
+	switch {
+	case isSection:
+		err, rule = n.Decode(&children), "expected plain names as keys"
+	case n.Kind == yaml.MappingNode:
+		err = n.Decode(&pairs)
+	case n.Kind == yaml.SequenceNode:
+		err = n.Decode(&list)
 	}
-	names := slices.Sorted(maps.Keys(section))
-	if _, isLeaf := l.leaves[path]; n.Kind == yaml.MappingNode && !isLeaf {
-		for _, name := range names {
-			child := section[name]
-			layNode(&child, file, join(path, name), l)
-		}
-		return
+	for _, name := range slices.Sorted(maps.Keys(children)) {
+		child := children[name]
+		layNode(&child, file, join(path, name), l)
 	}
-	var parts []string
-	plain := true
-	add := func(before string, child *yaml.Node) {
-		if child.Kind == yaml.AliasNode {
-			child = child.Alias
-		}
-		parts, plain = append(parts, before+child.Value), plain && child.Kind == yaml.ScalarNode
-	}
-	for _, name := range names {
-		child := section[name]
-		add(name+"=", &child)
-	}
-	if n.Kind == yaml.SequenceNode {
-		for _, child := range n.Content {
-			add("", child)
-		}
+	for _, name := range slices.Sorted(maps.Keys(pairs)) {
+		list = append(list, name+"="+pairs[name])
 	}
 	if s.List {
-		s.Text = strings.Join(parts, ",")
+		s.Text = strings.Join(list, ",")
 	}
-	if !plain {
-		l.found = append(l.found, Mistake{Key: path, From: s.From, Rule: "expected plain values in it"})
-		return
+	if err != nil {
+		l.found = append(l.found, Mistake{Key: path, From: s.From, Rule: rule})
+	} else if !isSection {
+		l.set(s)
 	}
-	l.set(s)
 }

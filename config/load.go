@@ -2,6 +2,9 @@ package config
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,7 +31,7 @@ type Input struct {
 	Set     []string // key=value, from flags; it wins over the others
 }
 
-// Load reads all layers and checks them. A configuration that cannot be used is an *InvalidError.
+// Load reads all layers and checks them. The error joins every Mistake, so one correction is enough.
 func Load(in Input) (*Config, error) {
 	l := newLoader()
 	loadFile(in.File, l)
@@ -40,15 +43,20 @@ func Load(in Input) (*Config, error) {
 	}
 	c.proxies = proxiesOf(in.Environ)
 	checkRules(c, l)
-	if len(l.found) > 0 { // unknown keys come first
-		slices.SortStableFunc(l.found, func(a, b Mistake) int {
-			return cmp.Or(cmp.Compare(slices.Index(l.names, a.Key), slices.Index(l.names, b.Key)),
-				cmp.Compare(a.Key, b.Key))
-		})
-		return nil, &InvalidError{Mistakes: l.found}
+	if len(l.found) > 0 {
+		slices.SortStableFunc(l.found, func(a, b Mistake) int { return cmp.Compare(a.Key, b.Key) })
+		var all []error
+		for _, mistake := range l.found {
+			all = append(all, mistake)
+		}
+		return nil, fmt.Errorf("mistakes in the configuration:\n%w", errors.Join(all...))
 	}
 	c.rotation.Hidden = c.hidden(l)
 	c.entries = l.entries()
+	for _, name := range slices.Sorted(maps.Keys(c.proxies)) {
+		value := maskURL(c.proxies[name])
+		c.entries = append(c.entries, Entry{Key: name, Value: value, From: "environment " + name})
+	}
 	return c, nil
 }
 
@@ -81,7 +89,7 @@ func loadFlags(set []string, l *loader) {
 		key, value, ok := strings.Cut(assignment, "=")
 		key = strings.TrimSpace(key)
 		if !ok || !keyShape.MatchString(key) {
-			l.found = append(l.found, Mistake{Key: "--set", Rule: "expected key=value, as in log.level=debug"})
+			l.mistake("--set", "expected key=value, as in log.level=debug")
 			continue
 		}
 		l.set(setting{Key: key, Text: value, From: fromFlag})

@@ -119,7 +119,6 @@ func (l *loader) set(s setting) {
 // and overlap of its source, unless they are set. A database finds changes by an index. The service shows
 // whole days only.
 func (l *loader) complete() {
-	paces := map[string][2]string{Postgres: {"1s", "2m"}, REST: {"30s", "5m"}}
 	for _, d := range schemas.Declared() {
 		path := "resources." + d.Name + "."
 		set := func(key, text, from string) { l.lay(setting{Key: path + key, Text: text, From: from}) }
@@ -131,13 +130,13 @@ func (l *loader) complete() {
 		case source == "":
 			set("source", Postgres, fromDefault)
 		}
-		pace, known := paces[l.of(path+"source").Text]
-		if !known { // a mistake, which the rules report
-			pace = paces[REST]
+		pace := map[string]string{"interval": "30s", "overlap": "5m"}
+		if l.of(path+"source").Text == Postgres {
+			pace = map[string]string{"interval": "1s", "overlap": "2m"}
 		}
-		for i, key := range []string{"interval", "overlap"} {
+		for key, text := range pace {
 			if l.of(path+key).Text == "" {
-				set(key, pace[i], fromDefault)
+				set(key, text, fromDefault)
 			}
 		}
 	}
@@ -153,7 +152,7 @@ func (l *loader) decode() (*Config, error) {
 	return c, err
 }
 
-// mistake adds a mistake for the value of a known key.
+// mistake adds a mistake for the value of a known key, or for an input as a whole.
 func (l *loader) mistake(key, rule string) {
 	if !l.broken[key] {
 		l.broken[key] = true

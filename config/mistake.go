@@ -1,9 +1,6 @@
 package config
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Entry is one key in force, for people.
 type Entry struct {
@@ -26,8 +23,8 @@ type Mistake struct {
 	Rule string
 }
 
-// String names the key, its value, its origin and the rule.
-func (m Mistake) String() string {
+// Error implements error.
+func (m Mistake) Error() string {
 	text := m.Key
 	if m.Value != "" {
 		text += fmt.Sprintf(": %q", m.Value)
@@ -36,21 +33,4 @@ func (m Mistake) String() string {
 		text += " (" + m.From + ")"
 	}
 	return text + ": " + m.Rule
-}
-
-// InvalidError is a configuration that cannot be used. It has all mistakes, so one correction is enough.
-type InvalidError struct {
-	Mistakes []Mistake
-}
-
-// Error lists all mistakes, one per line.
-func (e *InvalidError) Error() string {
-	if len(e.Mistakes) == 1 {
-		return "configuration: " + e.Mistakes[0].String()
-	}
-	lines := []string{fmt.Sprintf("configuration: %d mistakes", len(e.Mistakes))}
-	for _, m := range e.Mistakes {
-		lines = append(lines, "  "+m.String())
-	}
-	return strings.Join(lines, "\n")
 }

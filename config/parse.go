@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"math"
@@ -17,12 +18,13 @@ import (
 
 // forms says how a value of each type is written. Numbers that are not here are whole.
 var forms = map[reflect.Type]string{
-	reflect.TypeFor[time.Duration](): "a duration with its unit, such as 30s, 2m or 24h",
-	reflect.TypeFor[Size]():          "a number of bytes with its unit, such as 64MiB or 2GiB",
-	reflect.TypeFor[time.Time]():     "a day, such as 2026-01-31, or nothing for the earliest row",
-	reflect.TypeFor[bool]():          "true or false",
-	reflect.TypeFor[float64]():       "a number",
-	reflect.TypeFor[Policies]():      "resource.field=policy between commas, each field once",
+	reflect.TypeFor[time.Duration]():             "a duration with its unit, such as 30s, 2m or 24h",
+	reflect.TypeFor[Size]():                      "a number of bytes with its unit, such as 64MiB or 2GiB",
+	reflect.TypeFor[schemas.Instant]():           "a day, such as 2026-01-31, or nothing for the earliest row",
+	reflect.TypeFor[bool]():                      "true or false",
+	reflect.TypeFor[float64]():                   "a number",
+	reflect.TypeFor[map[string]string]():         "name=value between commas, each name once",
+	reflect.TypeFor[map[string]schemas.Policy](): "resource.field=policy between commas, each field once",
 }
 
 // read is mapstructure's decode hook. It turns a setting into the value of its key, and checks it by the tags
@@ -38,8 +40,8 @@ func (l *loader) read(_, to reflect.Type, data any) (any, error) {
 	if to == reflect.TypeFor[rotation.Secret]() {
 		value, err = l.secret(s.Key, s.Text)
 		l.secrets[s.Key] = value.(rotation.Secret)
-	} else {
-		value, err = parse(s.Text, to)
+	} else if value, err = parse(s.Text, to); err != nil {
+		err = errors.New("expected " + cmp.Or(forms[to], "a whole number"))
 	}
 	if err == nil {
 		err = checkTags(value, s.Text, l.leaves[s.Key])
@@ -92,49 +94,43 @@ func number(value any) float64 {
 	return float64(reflect.ValueOf(value).Int())
 }
 
-// parse turns the text of a value into a type that a key may have, except a secret. Its errors do not show
-// the value.
+// parse turns the text of a value into a type that a key may have, except a secret. Its errors may show the
+// value.
 func parse(text string, to reflect.Type) (any, error) {
-	value, err := parseText(text, to)
-	if form := forms[to]; err != nil && form != "" {
-		err = errors.New("expected " + form)
-	}
-	return value, err
-}
-
-func parseText(text string, to reflect.Type) (any, error) {
 	switch reflect.Zero(to).Interface().(type) {
 	case time.Duration:
 		return time.ParseDuration(text)
 	case Size:
 		n, err := humanize.ParseBytes(text)
 		return Size(min(n, math.MaxInt64)), err
-	case time.Time:
+	case schemas.Instant:
 		if text == "" {
-			return time.Time{}, nil
+			return schemas.MinInstant, nil
 		}
-		return time.Parse(time.DateOnly, text)
+		day, err := time.Parse(time.DateOnly, text)
+		return schemas.InstantOf(day), err
 	case []string:
 		return elements(text), nil
-	case Policies:
-		policies := Policies{}
-		for _, one := range elements(text) {
-			name, policy, ok := strings.Cut(one, "=")
-			name = strings.TrimSpace(name)
-			if _, twice := policies[name]; !ok || twice {
-				return nil, errors.New("no policy, or two")
-			}
-			policies[name] = schemas.Policy(strings.TrimSpace(policy))
-		}
-		return policies, nil
 	case string:
 		return text, nil
+	}
+	if to.Kind() == reflect.Map {
+		pairs := reflect.MakeMap(to)
+		for _, one := range elements(text) {
+			name, value, ok := strings.Cut(one, "=")
+			key := reflect.ValueOf(strings.TrimSpace(name))
+			if !ok || pairs.MapIndex(key).IsValid() {
+				return nil, errors.New("no value, or two")
+			}
+			pairs.SetMapIndex(key, reflect.ValueOf(strings.TrimSpace(value)).Convert(to.Elem()))
+		}
+		return pairs.Interface(), nil
 	}
 	// JSON's numbers have no leading 0, which YAML 1.1 reads as octal. JSON takes null for any type, and it
 	// would leave true or a number at its zero value.
 	value := reflect.New(to)
 	if text == "null" || json.Unmarshal([]byte(text), value.Interface()) != nil {
-		return nil, errors.New("expected a whole number")
+		return nil, errors.New("not of its type")
 	}
 	return value.Elem().Interface(), nil
 }

@@ -11,7 +11,7 @@ import (
 const privacyKey = "a key of thirty-two bytes or more"
 
 func TestPoliciesAreAMappingInYAMLAndAListElsewhere(t *testing.T) {
-	want := Policies{"users.email": schemas.PolicyHash, "users.city": schemas.PolicyDrop}
+	want := map[string]schemas.Policy{"users.email": schemas.PolicyHash, "users.city": schemas.PolicyDrop}
 	key := "STORESTREAM_PRIVACY__KEY=" + privacyKey
 	for name, in := range map[string]Input{
 		"YAML, a block": {File: file(t, "a.yaml",
@@ -45,7 +45,7 @@ func TestPoliciesThatCannotBeAreMistakesAllAtOnce(t *testing.T) {
 	} {
 		var all []string
 		for _, m := range mistakesOf(t, Input{File: file(t, "a.yaml", "privacy:\n  fields: "+fields+"\n")}) {
-			all = append(all, m.String())
+			all = append(all, m.Error())
 		}
 		for _, want := range says {
 			if text := strings.Join(all, "\n"); !strings.Contains(text, want) {
@@ -54,8 +54,8 @@ func TestPoliciesThatCannotBeAreMistakesAllAtOnce(t *testing.T) {
 		}
 	}
 	short := mistakesOf(t, Input{Environ: []string{"STORESTREAM_PRIVACY__KEY=too-short"}})
-	if len(short) != 1 || !strings.Contains(short[0].String(), "32 bytes or more") ||
-		strings.Contains(short[0].String(), "too-short") {
+	if len(short) != 1 || !strings.Contains(short[0].Error(), "32 bytes or more") ||
+		strings.Contains(short[0].Error(), "too-short") {
 		t.Error(short)
 	}
 }

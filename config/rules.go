@@ -2,10 +2,10 @@ package config
 
 import (
 	"errors"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -47,10 +47,7 @@ func checkRules(c *Config, l *loader) {
 	checkSASL(c.Kafka.SASL, l)
 	checkResources(c, l)
 	checkSecurity(c, l)
-	info, err := os.Stat(c.Schemas.Dir)
-	l.require("schemas.dir", c.Schemas.Dir == "" || err == nil && info.IsDir(),
-		"expected a folder of .avsc files, or nothing for the built-in schemas")
-	checkPrivacy(c, l)
+	checkSchemas(c, l)
 	l.require("http.listen", isHostPort(c.HTTP.Listen, 0),
 		"expected host:port, such as 127.0.0.1:8080, or :8080 for every address")
 	for _, host := range c.HTTP.Hosts {
@@ -61,23 +58,17 @@ func checkRules(c *Config, l *loader) {
 }
 
 func checkKafka(k Kafka, l *loader) {
-	brokers := len(k.Brokers) > 0
-	for _, broker := range k.Brokers {
-		brokers = brokers && isHostPort(broker, 1)
-	}
-	l.require("kafka.brokers", brokers, "expected host:port, or a list of them")
+	wrong := func(broker string) bool { return !isHostPort(broker, 1) }
+	l.require("kafka.brokers", len(k.Brokers) > 0 && !slices.ContainsFunc(k.Brokers, wrong),
+		"expected host:port, or a list of them")
 	l.require("kafka.topic_prefix", topicPrefix.MatchString(k.TopicPrefix) &&
 		!strings.HasPrefix(k.TopicPrefix, "__"), "expected letters, digits, dots, dashes and underscores, 200 at "+
 		"most, and not two underscores first, as in the names of Kafka's own topics")
-	set := map[string]bool{}
-	for _, s := range k.TopicSettings {
+	for _, name := range slices.Sorted(maps.Keys(k.TopicSettings)) {
 		const key = "kafka.topic_settings"
-		name, value, ok := strings.Cut(s, "=")
-		l.require(key, ok && value != "" && settingName.MatchString(name),
-			"expected name=value, or a list of them, such as segment.bytes=52428800")
+		l.require(key, k.TopicSettings[name] != "" && settingName.MatchString(name),
+			"expected name=value, such as segment.bytes=52428800")
 		l.require(key, fixedSettings[name] == "", name+" is not to be set here: "+fixedSettings[name])
-		l.require(key, !set[name], name+" is set twice")
-		set[name] = true
 	}
 }
 
@@ -138,17 +129,15 @@ func openTLS(c *Config, l *loader) {
 			InsecureSkipVerify: slices.Contains(c.Security.AllowUnverified, p.Connection)}, l.files)
 	}
 	for connection, t := range sections {
-		if t != (TLS{}) && !used[connection] {
-			l.found = append(l.found, Mistake{Key: connection + ".tls", Rule: "the connection has no TLS: expected " +
-				"nothing here, or https in its URL, or for brokers kafka.tls.enabled"})
-		}
+		l.require(connection+".tls", t == (TLS{}) || used[connection], "the connection has no TLS: expected "+
+			"nothing here, or https in its URL, or for brokers kafka.tls.enabled")
 	}
 	open("http", tlsfile.Files{Section: "http.tls", CertFile: c.HTTP.TLS.CertFile,
 		KeyFile: c.HTTP.TLS.KeyFile}, nil) // the status server follows them itself
 }
 
 func checkResources(c *Config, l *loader) {
-	now := time.Now().UTC()
+	now := schemas.InstantOf(time.Now())
 	for _, d := range schemas.Declared() {
 		r, path := c.Resources[d.Name], "resources."+d.Name
 		sources := []string{REST}
@@ -156,32 +145,27 @@ func checkResources(c *Config, l *loader) {
 			sources = append(sources, Postgres)
 		}
 		l.require(path+".source", slices.Contains(sources, r.Source), "expected "+strings.Join(sources, " or "))
-		l.require(path+".start", r.Start.Before(now.Add(maxAhead)), "nothing is published before: expected a day "+
-			"no later than a year from now, which is "+now.Format(time.DateOnly)+" by this machine's clock")
+		l.require(path+".start", r.Start < now.Add(maxAhead), "nothing is published before: expected a day "+
+			"no later than a year from now, which is "+now.Time().Format(time.DateOnly)+" by this machine's clock")
 	}
-	if len(c.Enabled()) == 0 && len(l.found) == 0 {
-		l.found = append(l.found, Mistake{Key: "resources",
-			Rule: "none is enabled: expected at least one with enabled: true"})
-	}
+	l.require("resources", len(c.Enabled()) > 0 || len(l.found) > 0,
+		"none is enabled: expected at least one with enabled: true")
 }
 
-// checkPrivacy checks the policies by the schemas. If those cannot be loaded, their user reports that.
-func checkPrivacy(c *Config, l *loader) {
-	p := c.FieldPrivacy()
+// checkSchemas loads the schemas and applies the policies to them.
+func checkSchemas(c *Config, l *loader) {
+	p := schemas.Privacy{Fields: c.Privacy.Fields, Key: []byte(c.Privacy.Key.Get()),
+		FullRejects: c.DeadLetters.Rows == "full"}
 	l.require("privacy.key", len(p.Key) >= schemas.MinPrivacyKey || len(p.Key) == 0 && !p.Hashes(),
 		"expected a secret of 32 bytes or more if a field of privacy.fields is to be hashed, such as "+
 			"`openssl rand -hex 32` prints")
-	if len(p.Fields) == 0 {
+	var err error
+	if c.schemas, err = schemas.Load(c.Schemas.Dir); err != nil {
+		l.mistake("schemas.dir", err.Error())
 		return
 	}
-	set, err := schemas.Load(c.Schemas.Dir)
-	if err != nil {
-		return
-	}
-	const key = "privacy.fields"
-	for _, mistake := range set.Protect(p) {
-		l.found = append(l.found, Mistake{Key: key, From: l.of(key).From, Rule: mistake})
-	}
+	wrong := c.schemas.Protect(p)
+	l.require("privacy.fields", len(wrong) == 0, strings.Join(wrong, "; "))
 }
 
 // isHTTP reports whether s is one HTTP address. url.Parse takes two addresses with a comma between them for

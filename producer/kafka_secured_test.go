@@ -152,8 +152,12 @@ func TestAnApicurioBehindTLSAndAPasswordIsUsedLikeAnyOther(t *testing.T) {
 	}
 	with := func(trusted *servers.Authority, password rotation.Secret) func(*producer.Config) {
 		files := opened(t, tlsfile.Files{Section: "registry.tls", CAFile: trusted.File})
-		client, err := registry.New(registry.Config{URL: front + to.Path, Username: "stream",
-			Password: password.Get, HTTP: httpclient.New(files, registry.RequestTimeout)})
+		client, err := registry.New(registry.Config{URL: front + to.Path,
+			HTTP: httpclient.New(files, registry.RequestTimeout),
+			LogIn: func(req *http.Request) error {
+				req.SetBasicAuth("stream", password.Get())
+				return nil
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,12 +48,12 @@ func Rehearse(ctx context.Context, c *Cluster, r *schemas.Resource) (Rehearsal, 
 		return found, err
 	}
 	missing := func(topic string) bool { return slices.Contains(found.Missing, topic) }
-	ensure := c.cfg.Registry.WouldEnsure
 	var err error
 	if missing(s.target.topic) { // then it has no keys
-		s.target.keyID, s.target.valueID, err = ensure(ctx, s.target.topic, r, c.cfg.AutoRegister)
+		s.target.keyID, s.target.valueID, err = c.cfg.Registry.Ensure(ctx, s.target.topic, r, c.cfg.AutoRegister,
+			true)
 	} else {
-		_, err = s.lookAtKeys(ctx, ensure)
+		_, err = s.lookAtKeys(ctx, true)
 	}
 	found.KeyID, found.ValueID = s.target.keyID, s.target.valueID
 	if err == nil && !missing(c.Watermarks()) {

@@ -66,7 +66,7 @@ func sameSchemas(ctx context.Context, c *Cluster, r *schemas.Resource, oldest []
 				break
 			}
 			why := fmt.Sprintf("%d, which names %.80s in this registry", id, name)
-			if registry.HasFault(err, registry.NotAvro, registry.NotRegistered) {
+			if registry.HasFault(err, registry.NotRegistered) {
 				why = fmt.Sprintf("%d, which this registry does not have", id)
 			} else if err != nil {
 				return err
@@ -91,7 +91,7 @@ func sameSchemas(ctx context.Context, c *Cluster, r *schemas.Resource, oldest []
 func otherIDs(ctx context.Context, c *Cluster, t *target) error {
 	ctx, cancel := context.WithTimeout(ctx, registryPatience)
 	defer cancel()
-	keyID, valueID, err := c.cfg.Registry.Ensure(ctx, t.topic, t.resource, false)
+	keyID, valueID, err := c.cfg.Registry.Ensure(ctx, t.topic, t.resource, false, false)
 	if err == nil && (keyID != t.keyID || valueID != t.valueID) {
 		err = fmt.Errorf("they are %d and %d", keyID, valueID)
 	} else if !registry.HasFault(err, registry.NotRegistered, registry.KeyChanged) {

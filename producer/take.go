@@ -57,7 +57,7 @@ func (s *Session) look(ctx context.Context) (holdsRows bool, err error) {
 	if err := EnsureTopics(ctx, c, t.resource.Name); err != nil {
 		return false, err
 	}
-	if holdsRows, err = s.lookAtKeys(ctx, c.cfg.Registry.Ensure); err != nil {
+	if holdsRows, err = s.lookAtKeys(ctx, false); err != nil {
 		return false, err
 	}
 	t.limits = make(map[string]int)
@@ -74,11 +74,10 @@ func (s *Session) look(ctx context.Context) (holdsRows bool, err error) {
 	return holdsRows, err
 }
 
-// lookAtKeys finds the schema ids by ensure, and checks that the oldest key of each partition has that of
-// keys. Rebuild checks the rest. It registers no schema before it knows that the schemas of the topic are
-// still there.
-func (s *Session) lookAtKeys(ctx context.Context, ensure func(ctx context.Context, topic string,
-	r *schemas.Resource, auto bool) (keyID, valueID int, err error)) (holdsRows bool, err error) {
+// lookAtKeys finds the schema ids, and checks that the oldest key of each partition has that of keys. Rebuild
+// checks the rest. It registers no schema before it knows that the schemas of the topic are still there, and
+// none at all if dry is set.
+func (s *Session) lookAtKeys(ctx context.Context, dry bool) (holdsRows bool, err error) {
 	c, t := s.c, &s.target
 	oldest, err := oldestKeys(ctx, c, t.topic)
 	if err != nil {
@@ -87,7 +86,8 @@ func (s *Session) lookAtKeys(ctx context.Context, ensure func(ctx context.Contex
 	if err := sameSchemas(ctx, c, t.resource, oldest); err != nil {
 		return false, err
 	}
-	if t.keyID, t.valueID, err = ensure(ctx, t.topic, t.resource, c.cfg.AutoRegister); err != nil {
+	t.keyID, t.valueID, err = c.cfg.Registry.Ensure(ctx, t.topic, t.resource, c.cfg.AutoRegister, dry)
+	if err != nil {
 		return false, err
 	}
 	for _, record := range oldest {

@@ -73,7 +73,7 @@ func BenchmarkMoney(b *testing.B) {
 			raw := []byte(text)
 			b.ReportAllocs()
 			for b.Loop() {
-				d, _ := parseDecimal(raw, 38, 18, false)
+				d, _ := parseDecimal(raw, 38, 18)
 				_ = d.appendBytes(buf[:0])
 			}
 		})
@@ -81,7 +81,7 @@ func BenchmarkMoney(b *testing.B) {
 			raw := binaryOf(b, pgtype.NumericOID, text)
 			b.ReportAllocs()
 			for b.Loop() {
-				d, _ := columnDecimal(pgtype.NumericOID, raw, 38, 18, false)
+				d, _ := columnDecimal(pgtype.NumericOID, raw, 38, 18)
 				_ = d.appendBytes(buf[:0])
 			}
 		})

@@ -15,7 +15,6 @@ type codec struct {
 	kind     string // the kind's name with its article, for people
 	avroType string // the Avro type, in the form in which it is registered
 	expected string // the values that a field can hold, for people
-	halfEven bool   // a decimal with more digits than fit is rounded half to even
 
 	// fromText encodes the text of a JSON number, a JSON string or a text column. It fails on nil.
 	fromText func(b, text []byte) ([]byte, bool)
@@ -38,7 +37,7 @@ const fieldTypes = `"long", "double", "string", {"type": "long", "logicalType": 
 
 // codecOf returns the codec of an Avro type, nil if fieldTypes does not have it. nullable is set if it is a
 // union of null and that type.
-func codecOf(n *avro.SchemaNode, halfEven bool) (c *codec, nullable bool) {
+func codecOf(n *avro.SchemaNode) (c *codec, nullable bool) {
 	if n.Type == "union" && len(n.Branches) == 2 && n.Branches[0].Type == "null" {
 		n, nullable = &n.Branches[1], true
 	}
@@ -53,7 +52,7 @@ func codecOf(n *avro.SchemaNode, halfEven bool) (c *codec, nullable bool) {
 		return textCodec, nullable
 	case "bytes decimal":
 		if n.Precision <= maxPrecision {
-			return decimalCodec(n.Precision, n.Scale, halfEven), nullable
+			return decimalCodec(n.Precision, n.Scale), nullable
 		}
 	}
 	return nil, nullable

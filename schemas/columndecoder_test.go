@@ -194,13 +194,13 @@ func TestAFloatColumnsMoneyIsTheDecimalThatPostgresPrints(t *testing.T) {
 		{pgtype.Int2OID, int16(-5), "-5"},
 		{pgtype.TextOID, "49.50", "49.5"},
 	} {
-		d, ok := columnDecimal(c.oid, binaryOf(t, c.oid, c.value), 38, 18, false)
+		d, ok := columnDecimal(c.oid, binaryOf(t, c.oid, c.value), 38, 18)
 		if got := printed(d, 18); !ok || got != c.want {
 			t.Errorf("%v: %v %s, expected %s", c.value, ok, got, c.want)
 		}
 	}
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e20, 1e-19, 5e-324} {
-		if d, ok := columnDecimal(pgtype.Float8OID, pgFloat8(v), 38, 18, false); ok {
+		if d, ok := columnDecimal(pgtype.Float8OID, pgFloat8(v), 38, 18); ok {
 			t.Errorf("%v was taken as %+v", v, d)
 		}
 		if _, ok := columnLong(pgtype.Float8OID, pgFloat8(v)); ok && v != 1e20 {

@@ -40,12 +40,12 @@ func columnLong(oid uint32, v []byte) (int64, bool) {
 }
 
 // columnDecimal reads a number as an unscaled decimal, as parseDecimal does.
-func columnDecimal(oid uint32, v []byte, precision, scale int, halfEven bool) (decimal, bool) {
+func columnDecimal(oid uint32, v []byte, precision, scale int) (decimal, bool) {
 	if oid == pgtype.NumericOID {
-		return numericDecimal(v, precision, scale, halfEven)
+		return numericDecimal(v, precision, scale)
 	}
 	var buf [64]byte
-	return parseDecimal(columnText(buf[:0], oid, v), precision, scale, halfEven)
+	return parseDecimal(columnText(buf[:0], oid, v), precision, scale)
 }
 
 // columnText returns the value of a number or text column as text, nil if it is not well formed. It

@@ -17,26 +17,22 @@ const (
 )
 
 // decimalCodec returns the codec of decimals with precision digits, scale of them after the point.
-func decimalCodec(precision, scale int, halfEven bool) *codec {
-	expected := fmt.Sprintf("a decimal number with at most %d digits before the point", precision-scale)
-	if !halfEven {
-		expected += fmt.Sprintf(" and %d after it", scale)
-	}
+func decimalCodec(precision, scale int) *codec {
 	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale)), nil)
 	return &codec{
 		kind: "a decimal",
 		avroType: fmt.Sprintf(`{"type":"bytes","logicalType":"decimal","precision":%d,"scale":%d}`,
 			precision, scale),
-		expected: expected,
-		halfEven: halfEven,
-		numbers:  true,
-		columns:  numberTypes,
+		expected: fmt.Sprintf("a decimal number with at most %d digits before the point and %d after it",
+			precision-scale, scale),
+		numbers: true,
+		columns: numberTypes,
 		fromText: func(b, text []byte) ([]byte, bool) {
-			d, ok := parseDecimal(text, precision, scale, halfEven)
+			d, ok := parseDecimal(text, precision, scale)
 			return d.appendBytes(b), ok
 		},
 		fromColumn: func(b []byte, oid uint32, v []byte) ([]byte, bool) {
-			d, ok := columnDecimal(oid, v, precision, scale, halfEven)
+			d, ok := columnDecimal(oid, v, precision, scale)
 			return d.appendBytes(b), ok
 		},
 		size: func(b []byte) int {
@@ -73,11 +69,10 @@ type decimal struct {
 // and PostgreSQL, and also "+1", "007" and ".5", which have one meaning. NaN, Infinity, spaces and separators
 // are not numbers.
 //
-// It fails if the number has more than precision digits. It also fails if the number has digits behind the
-// last place, unless halfEven says to round them.
+// It fails if the number has more than precision digits, or a digit but 0 behind the last place.
 //
 // It builds no power of ten. A million digits, or an exponent of 10^9, cost no more than reading them.
-func parseDecimal(text []byte, precision, scale int, halfEven bool) (d decimal, ok bool) {
+func parseDecimal(text []byte, precision, scale int) (d decimal, ok bool) {
 	i := 0
 	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {
 		d.neg = text[0] == '-'
@@ -113,39 +108,29 @@ func parseDecimal(text []byte, precision, scale int, halfEven bool) (d decimal, 
 	}
 	var buf [64]byte
 	digits := append(append(buf[:0], whole...), fraction...)
-	return longDecimal(d.neg, digits, len(whole)+int(exponent)+scale, precision, halfEven)
+	return longDecimal(d.neg, digits, len(whole)+int(exponent)+scale, precision)
 }
 
 // longDecimal returns the decimal whose unscaled value has so many places, beginning with the first digit.
 // There may be more digits than places, and fewer.
-func longDecimal(neg bool, digits []byte, places, precision int, halfEven bool) (decimal, bool) {
-	d, kept := decimal{neg: neg}, min(max(places, 0), len(digits))
-	for _, c := range digits[:kept] {
-		if d.atLeast(precision - 1) {
-			return d, false
-		}
-		d.mulAdd(c - '0')
-	}
-	for zeros := places - len(digits); zeros > 0 && d.hi|d.lo != 0; zeros-- { // 5e3: ends after 38 of them
-		if d.atLeast(precision - 1) {
-			return d, false
-		}
-		d.mulAdd(0)
-	}
-	dropped := bytes.TrimRight(digits[kept:], "0")
-	if len(dropped) == 0 {
+func longDecimal(neg bool, digits []byte, places, precision int) (decimal, bool) {
+	d, significant := decimal{neg: neg}, bytes.TrimLeft(digits, "0")
+	places -= len(digits) - len(significant)
+	significant = bytes.TrimRight(significant, "0")
+	if len(significant) == 0 {
 		return d, true
 	}
-	first := dropped[0]
-	if places < 0 { // zeros stand before it: 0.004 at scale 0
-		first = '0'
+	if places > precision || places < len(significant) {
+		return d, false
 	}
-	if first > '5' || first == '5' && (len(dropped) > 1 || d.lo&1 == 1) {
-		var carry uint64
-		d.lo, carry = bits.Add64(d.lo, 1, 0)
-		d.hi += carry
+	for i := range places {
+		var digit byte // 5e3: zeros follow
+		if i < len(significant) {
+			digit = significant[i] - '0'
+		}
+		d.mulAdd(digit)
 	}
-	return d, halfEven && !d.atLeast(precision)
+	return d, true
 }
 
 func scanDigits(text []byte, from int) (digits []byte, end int) {
@@ -217,16 +202,4 @@ func (d *decimal) mulAdd(digit byte) {
 	hi, lo := bits.Mul64(d.lo, 10)
 	lo, carry := bits.Add64(lo, uint64(digit), 0)
 	d.hi, d.lo = d.hi*10+hi+carry, lo
-}
-
-// long returns d, which has scale 0, as an integer of 64 bits.
-func (d decimal) long() (int64, bool) {
-	switch {
-	case d.hi != 0:
-		return 0, false
-	case d.neg && d.lo <= 1<<63:
-		return -int64(d.lo), true
-	default:
-		return int64(d.lo), !d.neg && d.lo < 1<<63
-	}
 }

@@ -29,9 +29,10 @@ func parseLong(text []byte) (int64, bool) {
 	if v, err := strconv.ParseInt(string(text), 10, 64); err == nil {
 		return v, true
 	}
-	d, ok := parseDecimal(text, 19, 0, false)
-	if !ok {
-		return 0, false
+	d, ok := parseDecimal(text, 19, 0)
+	v := int64(d.lo)
+	if d.neg {
+		v = -v
 	}
-	return d.long()
+	return v, ok && (v == 0 || v < 0 == d.neg) // else it is beyond 64 bits
 }

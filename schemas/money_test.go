@@ -16,7 +16,7 @@ import (
 )
 
 // reference reads text as an unscaled decimal by math/big. It returns nil if the value does not fit.
-func reference(text string, precision, scale int, halfEven bool) *big.Int {
+func reference(text string, precision, scale int) *big.Int {
 	r, ok := new(big.Rat).SetString(text)
 	if !ok {
 		return nil
@@ -24,15 +24,7 @@ func reference(text string, precision, scale int, halfEven bool) *big.Int {
 	r.Mul(r, new(big.Rat).SetInt(power(scale)))
 	v := new(big.Int).Set(r.Num())
 	if !r.IsInt() {
-		if !halfEven {
-			return nil
-		}
-		twice := new(big.Int).Add(new(big.Int).Lsh(r.Num(), 1), r.Denom()) // floor(x + 1/2)
-		v.Div(twice, new(big.Int).Lsh(r.Denom(), 1))
-		half := new(big.Rat).Sub(new(big.Rat).SetInt(v), r)
-		if half.Cmp(big.NewRat(1, 2)) == 0 && v.Bit(0) == 1 {
-			v.Sub(v, big.NewInt(1))
-		}
+		return nil
 	}
 	if new(big.Int).Abs(v).Cmp(power(precision)) >= 0 {
 		return nil
@@ -58,16 +50,15 @@ func javaBytes(v *big.Int) []byte {
 
 // printed is d in JSON.
 func printed(d decimal, scale int) string {
-	return string(decimalCodec(maxPrecision, scale, false).toJSON(nil, d.appendBytes(nil)))
+	return string(decimalCodec(maxPrecision, scale).toJSON(nil, d.appendBytes(nil)))
 }
 
 // checkMoney compares one text with the reference.
-func checkMoney(t interface{ Fatalf(string, ...any) }, text string, precision, scale int, halfEven bool) {
-	want := reference(text, precision, scale, halfEven)
-	d, ok := parseDecimal([]byte(text), precision, scale, halfEven)
+func checkMoney(t interface{ Fatalf(string, ...any) }, text string, precision, scale int) {
+	want := reference(text, precision, scale)
+	d, ok := parseDecimal([]byte(text), precision, scale)
 	if ok != (want != nil) {
-		t.Fatalf("%q as decimal(%d, %d), half-even %v: fits %v, expected %v", text, precision, scale, halfEven, ok,
-			want)
+		t.Fatalf("%q as decimal(%d, %d): fits %v, expected %v", text, precision, scale, ok, want)
 	}
 	if !ok {
 		return
@@ -108,7 +99,7 @@ func TestMoneyIsExactInEveryFormThatTheServiceGivesIt(t *testing.T) {
 		{"-9.223372036854775808", "-9.223372036854775808", "8000000000000000"},
 		{"0.0000000000000000010000", "0.000000000000000001", "01"},
 	} {
-		d, ok := parseDecimal([]byte(c.text), 38, 18, false)
+		d, ok := parseDecimal([]byte(c.text), 38, 18)
 		if got := printed(d, 18); !ok || got != c.printed {
 			t.Errorf("%s: %v, printed as %s, expected %s", c.text, ok, got, c.printed)
 		}
@@ -124,8 +115,8 @@ func TestEveryPriceKeepsItsCent(t *testing.T) {
 	for cents := range 100_000 {
 		text := fmt.Sprintf("%d.%02d", cents/100, cents%100)
 		want := javaBytes(big.NewInt(int64(cents)))
-		fromText, ok1 := parseDecimal([]byte(text), 38, 2, false)
-		fromFloat, ok2 := columnDecimal(pgtype.Float8OID, pgFloat8(float64(cents)/100), 38, 2, false)
+		fromText, ok1 := parseDecimal([]byte(text), 38, 2)
+		fromFloat, ok2 := columnDecimal(pgtype.Float8OID, pgFloat8(float64(cents)/100), 38, 2)
 		if !ok1 || !ok2 || !bytes.Equal(fromText.appendBytes(nil)[1:], want) ||
 			!bytes.Equal(fromFloat.appendBytes(nil)[1:], want) {
 			t.Fatalf("%s: %v %x, %v %x, expected %x", text, ok1, fromText.appendBytes(nil), ok2,
@@ -139,9 +130,9 @@ func TestEveryPriceKeepsItsCent(t *testing.T) {
 func TestMoneyTakesNoMoreBytesThanItNeeds(t *testing.T) {
 	for _, text := range []string{"-1.28", "1.27", "1.28", "-1.29", "-327.68", "327.67", "0", "-0.01", "2.55",
 		"2.56", "-2.56"} {
-		checkMoney(t, text, 38, 2, false)
+		checkMoney(t, text, 38, 2)
 	}
-	d, _ := parseDecimal([]byte("-1.28"), 38, 2, false)
+	d, _ := parseDecimal([]byte("-1.28"), 38, 2)
 	if got := d.appendBytes(nil); !bytes.Equal(got, []byte{2, 0x80}) {
 		t.Errorf("-1.28 is % x", got)
 	}
@@ -152,21 +143,8 @@ func TestMoneyThatDoesNotFitIsRejectedAndNotRounded(t *testing.T) {
 		"99999999999999999999.9999999999999999999",
 		"NaN", "Infinity", "-Infinity", "inf", "", "-", ".", "1.2.3", "1e", "1e+", "0x10", "1_000", " 1", "1 ",
 		"1,5", "e5", "--1", "1e5.5"} {
-		if _, ok := parseDecimal([]byte(text), 38, 18, false); ok {
+		if _, ok := parseDecimal([]byte(text), 38, 18); ok {
 			t.Errorf("%q was taken", text)
-		}
-	}
-}
-
-func TestMoneyIsRoundedHalfToEvenWhereTheSchemaSaysSo(t *testing.T) {
-	for text, want := range map[string]string{"2.5": "2", "3.5": "4", "2.51": "3",
-		"2.4999999999999999999999999999999999999999": "2", "-2.5": "-2", "-3.5": "-4",
-		"0.5": "0", "6e-2": "0", "6e-1": "1",
-		"0.50000000000000000000000000000000000000000000001": "1", "-0.4": "0", "1e-999999999": "0",
-		"999.5": "", "998.5": "998", "0.05": "0", "99.95e1": ""} {
-		d, ok := parseDecimal([]byte(text), 3, 0, true)
-		if got := printed(d, 0); ok != (want != "") || ok && got != want {
-			t.Errorf("%s: %v %s, expected %q", text, ok, got, want)
 		}
 	}
 }
@@ -179,7 +157,7 @@ func TestHugeExponentsAreReadWithoutBuildingTheNumber(t *testing.T) {
 		"-1e-99999999999999999999999999": "",
 		"0e99999999999999999999999999":   "0", "1" + zeros + "e-1000000": "1", "0." + zeros + "1e1000001": "1",
 		zeros + "7": "7", "7." + zeros: "7", "1" + zeros: ""} {
-		d, ok := parseDecimal([]byte(text), 38, 18, false)
+		d, ok := parseDecimal([]byte(text), 38, 18)
 		if got := printed(d, 18); ok != (want != "") || ok && got != want {
 			t.Errorf("%.30s: %v %s, expected %q", text, ok, got, want)
 		}
@@ -194,9 +172,8 @@ func TestMoneyAgreesWithBigArithmetic(t *testing.T) {
 		if rapid.Bool().Draw(t, "as declared") {
 			precision, scale = 38, 18
 		}
-		halfEven := rapid.Bool().Draw(t, "half-even")
-		checkMoney(t, text, precision, scale, halfEven)
-		checkNumeric(t, text, precision, scale, halfEven)
+		checkMoney(t, text, precision, scale)
+		checkNumeric(t, text, precision, scale)
 	})
 }
 
@@ -209,7 +186,7 @@ func drawNumber(t *rapid.T) string {
 }
 
 // checkNumeric compares a binary numeric of the same value.
-func checkNumeric(t interface{ Fatalf(string, ...any) }, text string, precision, scale int, halfEven bool) {
+func checkNumeric(t interface{ Fatalf(string, ...any) }, text string, precision, scale int) {
 	var n pgtype.Numeric
 	if n.Scan(strings.TrimPrefix(text, "+")) != nil {
 		return
@@ -218,11 +195,11 @@ func checkNumeric(t interface{ Fatalf(string, ...any) }, text string, precision,
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	a, ok1 := parseDecimal([]byte(text), precision, scale, halfEven)
-	b, ok2 := columnDecimal(pgtype.NumericOID, raw, precision, scale, halfEven)
+	a, ok1 := parseDecimal([]byte(text), precision, scale)
+	b, ok2 := columnDecimal(pgtype.NumericOID, raw, precision, scale)
 	if ok1 != ok2 || ok1 && !bytes.Equal(a.appendBytes(nil), b.appendBytes(nil)) {
-		t.Fatalf("%q as decimal(%d, %d), half-even %v: text %v %x, numeric %v %x", text, precision, scale, halfEven,
-			ok1, a.appendBytes(nil), ok2, b.appendBytes(nil))
+		t.Fatalf("%q as decimal(%d, %d): text %v %x, numeric %v %x", text, precision, scale, ok1,
+			a.appendBytes(nil), ok2, b.appendBytes(nil))
 	}
 	var value big.Rat
 	server := string(numericText(raw))
@@ -237,19 +214,19 @@ func checkNumeric(t interface{ Fatalf(string, ...any) }, text string, precision,
 func FuzzMoney(f *testing.F) {
 	for _, text := range []string{"49", "49.5", "59.990001678466797", "1e3", "1E-2", "-0.00", "1e999999999",
 		"NaN", "-1.28", "+.5", "99999999999999999999.999999999999999999"} {
-		f.Add(text, byte(38), byte(18), false)
-		f.Add(text, byte(9), byte(2), true)
+		f.Add(text, byte(38), byte(18))
+		f.Add(text, byte(9), byte(2))
 	}
-	f.Fuzz(func(t *testing.T, text string, precision, scale byte, halfEven bool) {
+	f.Fuzz(func(t *testing.T, text string, precision, scale byte) {
 		p := int(precision)%38 + 1
 		s := int(scale) % (p + 1)
 		_, exponent, _ := strings.Cut(strings.ToLower(text), "e")
 		if n, err := strconv.Atoi(cmp.Or(exponent, "0")); err == nil && n < 200 && n > -200 && len(text) < 300 &&
 			strings.Trim(text, "0123456789+-.eE") == "" {
-			checkMoney(t, text, p, s, halfEven)
+			checkMoney(t, text, p, s)
 			return
 		}
-		if d, ok := parseDecimal([]byte(text), p, s, halfEven); ok && d.atLeast(p) {
+		if d, ok := parseDecimal([]byte(text), p, s); ok && d.atLeast(p) {
 			t.Fatalf("%q is over the precision", text)
 		}
 	})

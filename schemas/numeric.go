@@ -17,7 +17,7 @@ const (
 )
 
 // numericDecimal reads a numeric as an unscaled decimal, as parseDecimal does.
-func numericDecimal(b []byte, precision, scale int, halfEven bool) (d decimal, ok bool) {
+func numericDecimal(b []byte, precision, scale int) (d decimal, ok bool) {
 	if len(b) < numericHeader || len(b) != numericHeader+2*int(binary.BigEndian.Uint16(b)) {
 		return d, false
 	}
@@ -47,7 +47,7 @@ func numericDecimal(b []byte, precision, scale int, halfEven bool) (d decimal, o
 		digits = append(digits, byte('0'+group/1000), byte('0'+group/100%10), byte('0'+group/10%10),
 			byte('0'+group%10))
 	}
-	return longDecimal(sign == numericNegative, digits, 4*(weight+1)+scale, precision, halfEven)
+	return longDecimal(sign == numericNegative, digits, 4*(weight+1)+scale, precision)
 }
 
 // numericText returns a numeric as the server prints it. It returns nil if the numeric is not well formed.

@@ -96,13 +96,8 @@ func checkNeeded(wrong func(place, format string, args ...any), r *Resource) {
 func parseField(wrong func(place, format string, args ...any), node *avro.SchemaField) Field {
 	place := "field " + node.Name + ": "
 	f := Field{Name: node.Name, Doc: node.Doc}
-	rounding := node.Props["rounding"]
-	f.codec, f.Nullable = codecOf(&node.Type, rounding != nil)
-	switch {
-	case f.codec == nil:
+	if f.codec, f.Nullable = codecOf(&node.Type); f.codec == nil {
 		wrong(place, "its type: expected %s", fieldTypes)
-	case rounding != nil && (!f.codec.halfEven || rounding != "half-even"):
-		wrong(place, `rounding is %v: expected "half-even", on a decimal`, rounding)
 	}
 	pii, isBool := node.Props["pii"].(bool)
 	if node.Props["pii"] != nil && !isBool {
@@ -110,7 +105,7 @@ func parseField(wrong func(place, format string, args ...any), node *avro.Schema
 	}
 	tags, _ := node.Props["confluent:tags"].([]any)
 	f.PII = pii || slices.Contains(tags, any("PII"))
-	wrongAttributes(wrong, place, node.Props, []string{"pii", "rounding"})
+	wrongAttributes(wrong, place, node.Props, []string{"pii"})
 	wrongAttributes(wrong, place, node.Type.Props, nil)
 	switch needed := f.Name == "id" || f.Name == "created_at" || f.Name == "updated_at"; {
 	case !f.Nullable && !needed:
@@ -131,8 +126,8 @@ func wrongAttributes(
 ) {
 	for _, name := range slices.Sorted(maps.Keys(props)) {
 		if !strings.Contains(name, ":") && !slices.Contains(known, name) {
-			wrong(place, "attribute %q is not known: expected one of Avro, pii or rounding of a field, "+
-				"or a name with a colon, which goes to the registry", name)
+			wrong(place, "attribute %q is not known: expected one of Avro, pii of a field, or a name "+
+				"with a colon, which goes to the registry", name)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package schemas
 
 import (
 	"embed"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -18,15 +17,12 @@ var embedded embed.FS
 // maxSchemaFile bounds a schema file, in bytes: a hundred times the largest built-in one.
 const maxSchemaFile = 256 << 10
 
-// ErrMistakes says that the schema files have mistakes. Waiting does not help.
-var ErrMistakes = errors.New("schemas")
-
 // Set is all resources with their schemas, in the order of their declarations.
 type Set struct{ resources []*Resource }
 
 // Load reads the built-in schemas. If dir is not "", each .avsc file in it (not below it) replaces the
-// built-in schema of the same record name. The error is ErrMistakes with all mistakes, so that a
-// person can correct them at once, or says why dir cannot be read.
+// built-in schema of the same record name. The error has all mistakes, so that a person can
+// correct them at once, or says why dir cannot be read. Waiting does not help.
 func Load(dir string) (*Set, error) {
 	files, mistakes, err := readFolder(embedded, "avsc")
 	if err != nil {
@@ -46,7 +42,7 @@ func Load(dir string) (*Set, error) {
 		}
 	}
 	if len(mistakes) > 0 {
-		return nil, fmt.Errorf("%w: %s", ErrMistakes, strings.Join(mistakes, "\n         "))
+		return nil, fmt.Errorf("schemas: %s", strings.Join(mistakes, "\n         "))
 	}
 	set := &Set{}
 	for _, d := range declared {
@@ -55,20 +51,28 @@ func Load(dir string) (*Set, error) {
 	return set, nil
 }
 
-// readFolder parses a folder's .avsc files. It returns them by record name, and their mistakes.
+// readFolder parses a folder's .avsc files. It returns them by record name, and their mistakes. It refuses
+// pipes, which would wait for a writer, and devices, which have no end.
 func readFolder(fsys fs.FS, folder string) (map[string]*Resource, []string, error) {
 	entries, err := fs.ReadDir(fsys, folder)
 	if err != nil {
 		return nil, nil, err
 	}
-	found, files := map[string]*Resource{}, 0
+	found := map[string]*Resource{}
 	var mistakes []string
 	for _, e := range entries {
 		if e.IsDir() || path.Ext(e.Name()) != ".avsc" {
 			continue
 		}
-		files++
-		text, err := readFile(fsys, path.Join(folder, e.Name()))
+		name := path.Join(folder, e.Name())
+		info, err := fs.Stat(fsys, name)
+		if err == nil && (!info.Mode().IsRegular() || info.Size() > maxSchemaFile) {
+			err = fmt.Errorf("%s: expected a regular file of at most %d bytes", name, maxSchemaFile)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		text, err := fs.ReadFile(fsys, name)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -81,27 +85,10 @@ func readFolder(fsys fs.FS, folder string) (map[string]*Resource, []string, erro
 			found[r.RecordName] = r
 		}
 	}
-	if files == 0 {
+	if len(found)+len(mistakes) == 0 {
 		err = fmt.Errorf("no .avsc file in it: expected one for each schema to replace, such as Order.avsc")
 	}
 	return found, mistakes, err
-}
-
-// readFile reads a file of limited size. It refuses pipes, which would wait for a writer, and devices, which
-// have no end.
-func readFile(fsys fs.FS, name string) ([]byte, error) {
-	info, err := fs.Stat(fsys, name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: expected a regular file", name)
-	}
-	if info.Size() > maxSchemaFile {
-		return nil, fmt.Errorf("%s has %d bytes: expected a schema file of at most %d",
-			name, info.Size(), maxSchemaFile)
-	}
-	return fs.ReadFile(fsys, name)
 }
 
 // Get returns the resource of that name, nil if there is none.

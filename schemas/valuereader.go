@@ -34,7 +34,7 @@ func NewValueReader(r *Resource, writerSchema string) (*ValueReader, error) {
 	}
 	for _, field := range writer.Root().Fields {
 		f := Field{Name: field.Name}
-		if f.codec, f.Nullable = codecOf(&field.Type, false); f.codec == nil {
+		if f.codec, f.Nullable = codecOf(&field.Type); f.codec == nil {
 			return nil, fmt.Errorf("schema that %s was written under: field %s: expected %s",
 				r.Name, f.Name, fieldTypes)
 		}

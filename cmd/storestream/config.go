@@ -17,7 +17,7 @@ mistake is reported, with exit status 2.`,
 				return err
 			}
 			t := env.table("KEY", "VALUE", "FROM")
-			for _, e := range append(cfg.Entries(), cfg.Proxies()...) {
+			for _, e := range cfg.Entries() {
 				value := e.Value
 				if value == "" {
 					value = `""`

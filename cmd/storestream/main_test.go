@@ -303,7 +303,7 @@ func TestAllMistakesOfAConfigurationAreSaidAtOnceWithExitStatusTwo(t *testing.T)
 		{"config", "show"}, {"schema", "register"}} {
 		do(t, append(command, "--set", "postgres.dsn=geheim", "--set", "kafka.brokers=localhost", "--set",
 			"log.level=loud")...).
-			expect(t, exitUsage, "configuration: 3 mistakes",
+			expect(t, exitUsage, "mistakes in the configuration:",
 				`postgres.dsn: "******" (flag --set): not a connection string`, `kafka.brokers: "localhost"`,
 				`log.level: "loud"`)
 	}

@@ -100,11 +100,11 @@ func poll(ctx context.Context, env *environment, once bool, patience time.Durati
 	switch {
 	case err == nil:
 		log.Info("status server listens", zap.String("addr", server.Addr()))
-		if cfg.HTTP.Open() {
+		if cfg.HTTP.InClear() && !cfg.HTTP.Token.IsSet() {
 			log.Warn("whoever reaches the status server can read it: set http.token, http.tls, or a loopback " +
 				"address as http.listen")
 		}
-		if cfg.HTTP.TokenInClear() {
+		if cfg.HTTP.InClear() && cfg.HTTP.Token.IsSet() {
 			log.Warn("http.token travels unencrypted: set http.tls, or let a proxy in front of a loopback address " +
 				"speak TLS")
 		}

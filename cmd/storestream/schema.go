@@ -99,14 +99,10 @@ func subjects(ctx context.Context, env *environment, register bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*connect.BrokerPatience)
 	defer cancel()
 	t := env.table("RESOURCE", "KEY SUBJECT", "ID", "VALUE SUBJECT", "ID", "STATE")
-	ask := client.WouldEnsure
-	if register {
-		ask = client.Ensure
-	}
 	var refused []error
 	for _, r := range set.All() {
 		topic := cfg.Kafka.TopicPrefix + r.Name
-		keyID, valueID, err := ask(ctx, topic, r, true)
+		keyID, valueID, err := client.Ensure(ctx, topic, r, true, !register)
 		state := "registered"
 		switch {
 		case registry.AsAWhole(err):

@@ -52,13 +52,13 @@ func value(f reflect.StructField) object {
 		// Or keyword=value with the password in a file, or with none.
 		return object{"type": "string", "anyOf": []any{object{"pattern": "^(file:/.*)?$"},
 			object{"pattern": `\bpassword *= *'?file:/`}, object{"not": object{"pattern": "://|password"}}}}
-	case time.Time:
+	case schemas.Instant:
 		return object{"type": "string", "pattern": "^([0-9]{4}-[0-9]{2}-[0-9]{2})?$"}
 	case time.Duration, config.Size:
 		return text
-	case []string:
+	case []string, map[string]string:
 		return object{"type": "array", "items": text}
-	case config.Policies:
+	case map[string]schemas.Policy:
 		return object{"type": "object", "additionalProperties": text}
 	case map[string]config.Resource:
 		resources := object{}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -30,13 +29,11 @@ type Client struct {
 	url    string // without user and password
 }
 
-// Config is where a registry is, and how a client proves who it is. No error shows the secrets.
+// Config is where a registry is, and how a client proves who it is.
 type Config struct {
-	URL      string
-	Username string // "": there is no login, unless by token or in the URL
-	// Password and Token, a bearer token in place of name and password, are asked for with each request; nil:
-	// there is none.
-	Password, Token func() string
+	URL string // without user and password: errors show it
+	// LogIn puts the credentials of now into a request. If LogIn is nil, there are none.
+	LogIn func(*http.Request) error
 	// HTTP sends the requests. Its redirects are not followed. If HTTP is nil, it is a client with the defaults
 	// of net/http and RequestTimeout.
 	HTTP *http.Client
@@ -44,16 +41,6 @@ type Config struct {
 
 // New returns a client of a registry; it makes no request yet.
 func New(cfg Config) (*Client, error) {
-	u, err := url.Parse(cfg.URL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, errors.New("registry.url: expected an address such as http://127.0.0.1:8081")
-	}
-	if u.User != nil && cfg.Username == "" {
-		cfg.Username = u.User.Username()
-		password, _ := u.User.Password()
-		cfg.Password = func() string { return password }
-	}
-	u.User = nil
 	sender := http.Client{Timeout: RequestTimeout}
 	if cfg.HTTP != nil {
 		sender = *cfg.HTTP
@@ -62,25 +49,15 @@ func New(cfg Config) (*Client, error) {
 	// net/http would send the password along to any port and scheme of the same host name, and a request that
 	// registers a schema would go on as one that reads.
 	sender.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	client, err := sr.NewClient(sr.URLs(u.String()), sr.UserAgent("storestream"), sr.PreReq(cfg.logIn),
-		sr.HTTPClient(&sender))
+	options := []sr.ClientOpt{sr.URLs(cfg.URL), sr.UserAgent("storestream"), sr.HTTPClient(&sender)}
+	if cfg.LogIn != nil {
+		options = append(options, sr.PreReq(cfg.LogIn))
+	}
+	client, err := sr.NewClient(options...)
 	if err != nil {
-		return nil, fmt.Errorf("registry %s: %w", u, err)
+		return nil, fmt.Errorf("registry %s: %w", cfg.URL, err)
 	}
-	return &Client{client: client, url: u.String()}, nil
-}
-
-// logIn puts the credentials of now into a request.
-func (c Config) logIn(req *http.Request) error {
-	switch {
-	case c.Token != nil:
-		req.Header.Set("Authorization", "Bearer "+c.Token())
-	case c.Username != "" && c.Password != nil:
-		req.SetBasicAuth(c.Username, c.Password())
-	case c.Username != "":
-		req.SetBasicAuth(c.Username, "")
-	}
-	return nil
+	return &Client{client: client, url: cfg.URL}, nil
 }
 
 // boundedReplies ends answers that are longer than any registry's: sr reads them whole.
@@ -95,30 +72,19 @@ func (t boundedReplies) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Ensure returns the ids of both schemas of a topic. It registers one that is missing if auto is set. The
-// error is an *Error.
+// Ensure returns the ids of both schemas of a topic. It registers one that is missing if auto is set. Each of
+// the joined errors is an *Error.
+//
+// If dry is set, it registers none and asks whether the registry would take a schema that is missing. Then
+// its id is 0. It asks about both subjects, unless the error is about the registry as a whole.
 func (c *Client) Ensure(
-	ctx context.Context, topic string, r *schemas.Resource, auto bool,
+	ctx context.Context, topic string, r *schemas.Resource, auto, dry bool,
 ) (keyID, valueID int, err error) {
-	if keyID, err = c.ensure(ctx, topic+"-key", r.KeySchema(), true, auto, false); err != nil {
+	keyID, err = c.ensure(ctx, topic+"-key", r.KeySchema(), true, auto, dry)
+	if err != nil && !dry || AsAWhole(err) {
 		return 0, 0, err
 	}
-	if valueID, err = c.ensure(ctx, topic+"-value", r.ValueSchema(), false, auto, false); err != nil {
-		return 0, 0, err
-	}
-	return keyID, valueID, nil
-}
-
-// WouldEnsure is Ensure without registering: it asks whether the registry would take a schema that is
-// missing. Then its id is 0. It asks about both subjects, unless the error is about the registry as a whole.
-func (c *Client) WouldEnsure(
-	ctx context.Context, topic string, r *schemas.Resource, auto bool,
-) (keyID, valueID int, err error) {
-	keyID, err = c.ensure(ctx, topic+"-key", r.KeySchema(), true, auto, true)
-	if AsAWhole(err) {
-		return 0, 0, err
-	}
-	valueID, valueErr := c.ensure(ctx, topic+"-value", r.ValueSchema(), false, auto, true)
+	valueID, valueErr := c.ensure(ctx, topic+"-value", r.ValueSchema(), false, auto, dry)
 	return keyID, valueID, errors.Join(err, valueErr)
 }
 
@@ -191,7 +157,7 @@ func (c *Client) Schema(ctx context.Context, id int) (string, error) {
 	case err != nil:
 		return "", c.diagnose(what, err)
 	case s.Type != sr.TypeAvro || s.Schema == "" || len(s.References) > 0:
-		return "", c.fault(NotAvro, what)
+		return "", c.fault(NotRegistered, what)
 	}
 	return s.Schema, nil
 }
@@ -205,7 +171,7 @@ func (c *Client) Record(ctx context.Context, id int) (name string, err error) {
 	}
 	var record struct{ Name string }
 	if err := json.Unmarshal([]byte(text), &record); err != nil {
-		return "", c.fault(NotAvro, fmt.Sprintf("schema id %d", id))
+		return "", c.fault(NotRegistered, fmt.Sprintf("schema id %d", id))
 	}
 	return record.Name[strings.LastIndex(record.Name, ".")+1:], nil
 }

@@ -19,10 +19,9 @@ type Fault int
 const (
 	Unreachable   Fault = iota // no answer, or one that says "not now"
 	KeyChanged                 // the key subject holds another schema
-	NotRegistered              // the schema or its subject is not there, and was not to be registered
+	NotRegistered              // the schema or its subject is not there, or is no plain Avro
 	Unauthorized               // the registry refuses the user, the password or the token
 	NotARegistry               // something else answers at that address
-	NotAvro                    // the id is not one plain Avro schema
 	Moved                      // it redirects, which is not followed
 	Refused                    // any other answer: an incompatible schema, or a registry that takes none
 )
@@ -33,12 +32,11 @@ var advice = [...]string{
 	KeyChanged: "holds another key schema: under a second schema id the same row would have two keys and " +
 		"compaction would keep both; point registry.url at the registry that the topic was written with, or " +
 		"publish to new topics (kafka.topic_prefix)",
-	NotRegistered: "does not hold this schema: if it never did, register it (`storestream schema register`, " +
-		"or registry.auto_register); if it lost it, put it back under its id",
+	NotRegistered: "does not hold this schema as plain Avro: if it never did, register it (`storestream " +
+		"schema register`, or registry.auto_register); if it lost it, put it back under its id",
 	Unauthorized: "refuses the credentials: check registry.username and registry.password, or registry.token",
 	NotARegistry: "is no schema registry: expected JSON of Confluent's API; check registry.url, " +
 		"with its path if it has one (Apicurio: /apis/ccompat/v7)",
-	NotAvro: "is not a plain Avro schema: expected one without references",
 	Moved: "redirects, which is not followed, because the credentials would go with the request: if the " +
 		"registry has moved, set registry.url to its new address",
 	Refused: "refuses the schema: look at `storestream schema check`, then change the schema file, the " +
@@ -107,14 +105,10 @@ func (c *Client) diagnose(subject string, err error) error {
 	case reply.ErrorCode == 0 || code == http.StatusNotFound || code == http.StatusMethodNotAllowed:
 		fault = NotARegistry
 	}
-	const most = 600
-	text := strings.Join(strings.Fields(reply.Message), " ")
-	if reply.ErrorCode == 0 {
-		text = ""
-	}
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + " ..."
+	text := ""
+	if reply.ErrorCode != 0 {
+		text = strings.Join(strings.Fields(reply.Message), " ")
 	}
 	return &Error{Fault: fault, Subject: subject, URL: c.url,
-		Err: fmt.Errorf("it answered %d, code %d: %s", reply.StatusCode, reply.ErrorCode, text)}
+		Err: fmt.Errorf("it answered %d, code %d: %.600s", reply.StatusCode, reply.ErrorCode, text)}
 }

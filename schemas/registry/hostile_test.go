@@ -87,7 +87,7 @@ func TestWhatAHostileRegistryAnswersIsBounded(t *testing.T) {
 			}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, _, err = g.Ensure(t.Context(), "store.orders", load(t).Get("orders"), true)
+			_, _, err = g.Ensure(t.Context(), "store.orders", load(t).Get("orders"), true, false)
 			faultIs(t, err, c.want, c.says)
 			_, err = g.Schema(t.Context(), 1)
 			faultIs(t, err, c.want, c.says)
@@ -119,7 +119,7 @@ func TestAnIDThatTheWireFormatHasNoRoomForIsRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, _, err = g.Ensure(t.Context(), "store.orders", load(t).Get("orders"), true)
+			_, _, err = g.Ensure(t.Context(), "store.orders", load(t).Get("orders"), true, false)
 			faultIs(t, err, NotARegistry, "")
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -39,11 +38,6 @@ func Kafka(cfg *config.Config, instance string, log *zap.Logger, counts *metrics
 		return nil, err
 	}
 	k := cfg.Kafka
-	settings := map[string]string{}
-	for _, s := range k.TopicSettings {
-		name, value, _ := strings.Cut(s, "=")
-		settings[name] = value
-	}
 	var encryption *tlsfile.Client
 	if k.TLS.Enabled {
 		encryption = cfg.TLS("kafka")
@@ -51,7 +45,7 @@ func Kafka(cfg *config.Config, instance string, log *zap.Logger, counts *metrics
 	return producer.Open(producer.Config{
 		Brokers: k.Brokers, TopicPrefix: k.TopicPrefix, Partitions: k.Partitions,
 		ReplicationFactor: k.ReplicationFactor, Group: k.Group(), Instance: instance, TLS: encryption,
-		TopicSettings: settings, Compression: k.Compression,
+		TopicSettings: k.TopicSettings, Compression: k.Compression,
 		SASL: producer.SASL{Mechanism: k.SASL.Mechanism, Username: k.SASL.Username,
 			Password: k.SASL.Password, TokenURL: k.SASL.TokenURL, Scopes: k.SASL.Scopes, TokenHTTP: Tokens(cfg),
 			Hidden: cfg.Hidden(), AllowPlaintext: slices.Contains(cfg.Security.AllowPlaintext, "kafka")},
@@ -68,15 +62,16 @@ func Tokens(cfg *config.Config) *http.Client {
 // Registry is the schema registry of a configuration.
 func Registry(cfg *config.Config) (*registry.Client, error) {
 	r := cfg.Registry
-	how := registry.Config{URL: r.URL, Username: r.Username,
-		HTTP: httpclient.New(cfg.TLS("registry"), registry.RequestTimeout)}
-	if r.Password.IsSet() {
-		how.Password = r.Password.Get
-	}
-	if r.Token.IsSet() {
-		how.Token = r.Token.Get
-	}
-	return registry.New(how)
+	return registry.New(registry.Config{URL: r.URL,
+		HTTP: httpclient.New(cfg.TLS("registry"), registry.RequestTimeout),
+		LogIn: func(req *http.Request) error {
+			if r.Token.IsSet() {
+				req.Header.Set("Authorization", "Bearer "+r.Token.Get())
+			} else if r.Username != "" {
+				req.SetBasicAuth(r.Username, r.Password.Get())
+			}
+			return nil
+		}})
 }
 
 // Soon is an option of OpenSources for a person who waits: a request that fails is sent once again.
@@ -141,10 +136,10 @@ func (s *Sources) New(r *schemas.Resource, m *metrics.Resource, log *zap.Logger,
 	c := s.resources[r.Name]
 	if c.Source == config.Postgres {
 		return postgres.NewSource(s.db, postgres.SourceConfig{
-			Resource: r, Overlap: c.Overlap, Start: Start(c), Metrics: m, Log: log, Doing: to.Doing})
+			Resource: r, Overlap: c.Overlap, Start: c.Start, Metrics: m, Log: log, Doing: to.Doing})
 	}
 	return rest.NewSource(rest.SourceConfig{Resource: r, Client: s.service, Dialect: s.dialect,
-		Overlap: c.Overlap, Start: Start(c), MaxRows: to.MaxRows, Metrics: m, Log: log, Doing: to.Doing,
+		Overlap: c.Overlap, Start: c.Start, MaxRows: to.MaxRows, Metrics: m, Log: log, Doing: to.Doing,
 		Days: to.Days})
 }
 
@@ -178,11 +173,3 @@ func (s *Sources) Waits(resource string) func() (why string, since, until time.T
 
 // Service is how the REST service is reached now: the rate that it allows, its clock.
 func (s *Sources) Service() client.State { return s.service.State() }
-
-// Start returns the configured start of a resource, or MinInstant.
-func Start(c config.Resource) schemas.Instant {
-	if c.Start.IsZero() {
-		return schemas.MinInstant
-	}
-	return schemas.InstantOf(c.Start)
-}

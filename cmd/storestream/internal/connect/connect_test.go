@@ -190,7 +190,7 @@ func openRegistry(t *testing.T, cfg *config.Config) func(context.Context) error 
 	}
 	orders := declared(t, "orders")
 	return func(ctx context.Context) error {
-		_, _, err := c.Ensure(ctx, "store.orders", orders, true)
+		_, _, err := c.Ensure(ctx, "store.orders", orders, true, false)
 		return err
 	}
 }

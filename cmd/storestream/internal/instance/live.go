@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/status"
@@ -80,7 +79,7 @@ const mostRanges = 30
 // settling returns the open part of a resource behind settled.
 func (l *live) settling(w *watermark.Watermark, c config.Resource) *health.Settling {
 	s := &health.Settling{OverlapSeconds: c.Overlap.Seconds(), ByFloor: w.Floor != nil}
-	at, start := max(w.Settled, connect.Start(c)), connect.Start(c)
+	at, start := max(w.Settled, c.Start), c.Start
 	if w.Cursor != nil {
 		s.Cursor, at = &w.Cursor.UpdatedAt, max(at, w.Cursor.UpdatedAt)
 	}

@@ -29,7 +29,7 @@ func TestManyRangesOfDaysAreCutBeforeTheLast(t *testing.T) {
 	}
 	l.days = append(l.days, health.Days{From: "2026-11-20", State: "open"})
 	w := watermark.New("users")
-	s := l.settling(&w, config.Resource{Source: config.REST})
+	s := l.settling(&w, config.Resource{Source: config.REST, Start: schemas.MinInstant})
 	if n := len(s.Days); n != mostRanges || s.Days[0].From != "2024-01-01" || s.Days[n-1].State != "open" {
 		t.Errorf("%d ranges: %+v", n, s.Days)
 	}
@@ -41,7 +41,7 @@ func TestTheOpenPartIsShownBehindSettled(t *testing.T) {
 	w.Settled, w.Floor = at("2026-11-20"), &watermark.Floor{}
 	w.Cursor = &watermark.Cursor{UpdatedAt: at("2026-11-21")}
 	w.Replay = &watermark.Replay{From: at("2026-11-01"), Settled: at("2026-11-22")}
-	c := config.Resource{Source: config.Postgres, Overlap: time.Minute}
+	c := config.Resource{Source: config.Postgres, Overlap: time.Minute, Start: schemas.MinInstant}
 	s := (&live{}).settling(&w, c)
 	if s.Days != nil || !s.ByFloor || s.OverlapSeconds != 60 || *s.Cursor != at("2026-11-21") ||
 		*s.LoadsFrom != at("2026-11-01") || *s.LoadsAt != at("2026-11-21") {

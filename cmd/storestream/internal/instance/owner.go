@@ -149,7 +149,7 @@ func (o *owner) newPoller(session *producer.Session, requests *producer.Requests
 			Resource: o.resource, SourceName: o.settings.Source, Interval: o.settings.Interval,
 			Overlap: o.settings.Overlap, Memory: int(c.Poll.Memory),
 			CatchesUp: o.settings.Source == config.Postgres,
-			Start:     connect.Start(o.settings), Eager: o.c.Eager,
+			Start:     o.settings.Start, Eager: o.c.Eager,
 		},
 		Clock: clock, Source: polls,
 		Session: session, Requests: requests,

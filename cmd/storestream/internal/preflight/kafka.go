@@ -78,7 +78,7 @@ func rehearse(ctx context.Context, c Config, f *findings, name string) {
 func tryRegistry(ctx context.Context, c Config, f *findings) {
 	ctx = f.handshakes(ctx, "")
 	for _, name := range c.Settings.Enabled() {
-		_, _, err := c.Registry.WouldEnsure(ctx, c.Cluster.Topic(name), c.Schemas.Get(name), true)
+		_, _, err := c.Registry.Ensure(ctx, c.Cluster.Topic(name), c.Schemas.Get(name), true, true)
 		if registry.AsAWhole(err) {
 			f.fail("", err)
 			return

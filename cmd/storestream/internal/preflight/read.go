@@ -140,7 +140,7 @@ func (c Config) read(ctx context.Context, counts *metrics.Set, name string) (fir
 				doing.Store(", " + what)
 			}
 		}})
-	start, now := connect.Start(c.Settings.Resources[name]), schemas.InstantOf(time.Now())
+	start, now := c.Settings.Resources[name].Start, schemas.InstantOf(time.Now())
 	pass := poller.Request{Kind: poller.Pass, From: start, Complete: true, Started: now}
 	sweep := poller.Request{Kind: poller.Full, From: start, Started: now}
 	if mark, ok := c.marks()[name]; ok {

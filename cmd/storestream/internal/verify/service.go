@@ -33,7 +33,7 @@ func OpenService(ctx context.Context, cfg *config.Config, cluster *producer.Clus
 	counts := metrics.New(prometheus.NewRegistry())
 	compare = func(r *schemas.Resource, read func(rows int)) reconcile.Config {
 		settings := cfg.Resources[r.Name]
-		start := connect.Start(settings)
+		start := settings.Start
 		source := sources.New(r, counts.Resource(r.Name), zap.NewNop(), connect.Audience{})
 		return reconcile.Config{Start: start, ByID: settings.Source == config.Postgres,
 			CreatedAt: poller.CreatedAtIn(r), Now: time.Now, Overlap: settings.Overlap,
