@@ -215,14 +215,8 @@ type ServerTLS struct {
 	KeyFile  string `koanf:"key_file"`
 }
 
-// Open reports whether every machine that reaches the status server can read it: it listens beyond loopback,
-// without a token and without client certificates.
-func (h HTTP) Open() bool { return h.inClear() && !h.Token.IsSet() }
-
-// TokenInClear reports whether the token travels to other machines unencrypted.
-func (h HTTP) TokenInClear() bool { return h.inClear() && h.Token.IsSet() }
-
-func (h HTTP) inClear() bool {
+// InClear reports whether other machines reach the status server without TLS.
+func (h HTTP) InClear() bool {
 	host, _, _ := net.SplitHostPort(h.Listen)
 	return !loopback.Is(host) && h.TLS == ServerTLS{}
 }

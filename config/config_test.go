@@ -525,26 +525,23 @@ func TestAnAliasThatMayBeASecretIsNotRepeated(t *testing.T) {
 	}
 }
 
-func TestAStatusServerBeyondLoopbackIsOpenUnlessATokenOrTLSProtectsIt(t *testing.T) {
-	token, secure := rotation.Literal("0123456789abcdef"), ServerTLS{CertFile: "/x", KeyFile: "/y"}
+func TestAStatusServerBeyondLoopbackIsInClearUnlessTLSProtectsIt(t *testing.T) {
+	secure := ServerTLS{CertFile: "/x", KeyFile: "/y"}
 	for _, test := range []struct {
-		http               HTTP
-		open, tokenInClear bool
+		http    HTTP
+		inClear bool
 	}{
-		{HTTP{Listen: "127.0.0.1:8080"}, false, false},
-		{HTTP{Listen: "127.0.0.1:8080", Token: token}, false, false},
-		{HTTP{Listen: "localhost:8080"}, false, false},
-		{HTTP{Listen: "[::1]:8080"}, false, false},
-		{HTTP{Listen: ":8080"}, true, false},
-		{HTTP{Listen: "0.0.0.0:8080"}, true, false},
-		{HTTP{Listen: "status.shop.example:8080"}, true, false},
-		{HTTP{Listen: ":8080", Token: token}, false, true},
-		{HTTP{Listen: ":8080", TLS: secure}, false, false},
-		{HTTP{Listen: ":8080", TLS: secure, Token: token}, false, false},
+		{HTTP{Listen: "127.0.0.1:8080"}, false},
+		{HTTP{Listen: "localhost:8080"}, false},
+		{HTTP{Listen: "[::1]:8080"}, false},
+		{HTTP{Listen: ":8080"}, true},
+		{HTTP{Listen: "0.0.0.0:8080"}, true},
+		{HTTP{Listen: "status.shop.example:8080"}, true},
+		{HTTP{Listen: ":8080", Token: rotation.Literal("0123456789abcdef")}, true},
+		{HTTP{Listen: ":8080", TLS: secure}, false},
 	} {
-		if test.http.Open() != test.open || test.http.TokenInClear() != test.tokenInClear {
-			t.Errorf("%+v is open: %v; its token travels in clear: %v", test.http, test.http.Open(),
-				test.http.TokenInClear())
+		if got := test.http.InClear(); got != test.inClear {
+			t.Errorf("%+v is in clear: %v", test.http, got)
 		}
 	}
 }

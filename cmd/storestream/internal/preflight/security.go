@@ -30,7 +30,7 @@ func trySecurity(ctx context.Context, c Config, f *findings) {
 	if len(f.soFar()) == 0 {
 		f.ok("", "each connection to another machine is encrypted, and its server verified")
 	}
-	if s.HTTP.Open() || s.HTTP.TokenInClear() {
+	if s.HTTP.InClear() {
 		f.add(Warning, "status", "listen on 127.0.0.1, or set http.tls and http.token",
 			"the status page at %s can be read from other machines, without a token or in clear", s.HTTP.Listen)
 	}
