@@ -47,7 +47,7 @@ func find(all []health.Resource, name string) health.Resource {
 func (f *follower) step(r *following, now health.Resource) (step, text string) {
 	overlap, mark := terminal.Duration(f.cfg.Resources[r.Resource].Overlap), now.Mark
 	waits := func(text string) (string, string) {
-		return string(now.State) + now.Since.String(), f.env.paint.As(terminal.Yellow, text)
+		return string(now.State) + now.Since.String(), text
 	}
 	if now.Between { // the next owner may do it at once
 		return "", ""
@@ -88,7 +88,7 @@ func (f *follower) result(r *following, mark watermark.Watermark) (over bool, er
 	switch r.Kind {
 	case watermark.Sweeps:
 		if over = mark.Swept != nil && r.is(mark.Swept.RequestUID); over {
-			f.env.print("%s\n", sweepText(f.env.paint, r.Resource, mark.Swept))
+			f.env.print("%s\n", sweepText(r.Resource, mark.Swept))
 			if mark.Swept.Left != "" {
 				err = exitError{exitDifferent, fmt.Errorf("%s: different from the service still", r.Resource)}
 			}
@@ -133,7 +133,7 @@ func (f *follower) erased(r *following, results []watermark.Erased) error {
 			text = results[i].Left
 		case results[i].Left != "":
 			stays++
-			text = f.env.paint.As(terminal.Yellow, "stays: "+results[i].Left)
+			text = "stays: " + results[i].Left
 		}
 		f.env.print("%s %d: %s\n", r.Resource, row.ID, text)
 	}
@@ -159,8 +159,7 @@ func (f *follower) follow(ctx context.Context, asked []watermark.Request, stay b
 		all, err := f.look(ctx, open)
 		for _, r := range open {
 			if err != nil && ctx.Err() == nil {
-				f.tell(r.Resource, "unknown", f.env.paint.As(terminal.Yellow, "how far it is cannot be read: "+
-					err.Error()))
+				f.tell(r.Resource, "unknown", "how far it is cannot be read: "+err.Error())
 			}
 		}
 		if err == nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/row"
 	"github.com/storestream/storestream/cmd/storestream/internal/verify"
 	"github.com/storestream/storestream/config"
-	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -105,7 +104,7 @@ func printRow(env *environment, r *row.Report, asJSON bool) error {
 func printRowText(env *environment, name string, r *row.Report) error {
 	// Where a pipe was closed early, that is the reader's choice.
 	show := func(format string, args ...any) { _, _ = fmt.Fprintf(env.rows, format, args...) }
-	show("%s\n\n", env.paint.As(terminal.Bold, name))
+	show("%s\n\n", name)
 	show("topic        %s\n", inTopicText(r))
 	show("service      %s\n", inServiceText(r))
 	if l := r.DeadLetter; l != nil {
@@ -116,20 +115,21 @@ func printRowText(env *environment, name string, r *row.Report) error {
 		}
 	}
 	if len(r.Fields) > 0 {
-		t := env.table("FIELD", "TOPIC", "SERVICE", "")
+		rows := [][]string{{"FIELD", "TOPIC", "SERVICE", ""}}
 		for _, f := range r.Fields {
 			differs := ""
 			if f.Differs {
-				differs = env.paint.As(terminal.Red, "differs")
+				differs = "differs"
 			}
-			t.Row(f.Name, cmp.Or(string(f.Topic), "-"), cmp.Or(string(f.Service), "-"), differs)
+			rows = append(rows, []string{f.Name, cmp.Or(string(f.Topic), "-"), cmp.Or(string(f.Service), "-"),
+				differs})
 		}
 		show("\n")
-		if err := t.Print(env.rows); err != nil {
+		if err := printTable(env.rows, rows); err != nil {
 			return err
 		}
 	}
-	show("\n%s\n", rowVerdict(env.paint, r))
+	show("\n%s\n", rowVerdict(r))
 	for _, note := range r.Notes {
 		show("%s\n", note)
 	}
@@ -172,16 +172,16 @@ func why(field, text string) string {
 	return field + ": " + text
 }
 
-func rowVerdict(paint terminal.Paint, r *row.Report) string {
+func rowVerdict(r *row.Report) string {
 	switch {
 	case r.Verdict == verify.Unknown:
-		return paint.As(terminal.Yellow, "Could not tell.")
+		return "Could not tell."
 	case r.Verdict == verify.Identical:
-		return paint.As(terminal.Green, "Equal.")
+		return "Equal."
 	case len(r.Differs) == 0:
-		return paint.As(terminal.Red, "DIFFERENT.")
+		return "DIFFERENT."
 	}
-	return paint.As(terminal.Red, "DIFFERENT:") + " " + strings.Join(r.Differs, ", ") + "."
+	return "DIFFERENT: " + strings.Join(r.Differs, ", ") + "."
 }
 
 // rowTime is a time to the second.

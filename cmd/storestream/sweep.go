@@ -56,10 +56,10 @@ for. With --wait it stays until the sweeps are done, says what each is at and wh
 }
 
 // sweepText returns the result of a sweep in a line.
-func sweepText(paint terminal.Paint, name string, s *watermark.Swept) string {
+func sweepText(name string, s *watermark.Swept) string {
 	text := fmt.Sprintf("%s: swept %s: ", name, terminal.Plural(s.SourceRows, "row"))
 	if s.Missing+s.Stale+s.Extra == 0 {
-		text += paint.As(terminal.Green, "the topic was right")
+		text += "the topic was right"
 	} else {
 		text += fmt.Sprintf("%s missing, %s stale, %s extra; %s published, %s", terminal.Count(s.Missing),
 			terminal.Count(s.Stale), terminal.Count(s.Extra), terminal.Count(s.Published),
@@ -69,7 +69,7 @@ func sweepText(paint terminal.Paint, name string, s *watermark.Swept) string {
 		text += "; " + terminal.Plural(s.DeadLetters, "row") + " cannot be published (dead letters)"
 	}
 	if s.Left != "" {
-		text += ". " + paint.As(terminal.Yellow, "Left: "+s.Left)
+		text += ". Left: " + s.Left
 	}
 	return text
 }

@@ -77,7 +77,7 @@ func printResult(env *environment, result *verify.Result, asJSON bool) error {
 			return err
 		}
 	} else {
-		if err := reportTable(env, result).Print(env.stdout); err != nil {
+		if err := printTable(env.stdout, reportTable(result)); err != nil {
 			return err
 		}
 		printVerdict(env, result)
@@ -92,29 +92,22 @@ func printResult(env *environment, result *verify.Result, asJSON bool) error {
 	return nil
 }
 
-func reportTable(env *environment, result *verify.Result) *terminal.Table {
-	t := env.table("RESOURCE", "SERVICE", "TOPIC", "DEAD LETTERS", "IN FLIGHT", "MISSING", "STALE", "EXTRA",
-		"FIRST IDS").Numbers(1, 2, 3, 4, 5, 6, 7)
+func reportTable(result *verify.Result) [][]string {
+	rows := [][]string{{"RESOURCE", "SERVICE", "TOPIC", "DEAD LETTERS", "IN FLIGHT", "MISSING", "STALE", "EXTRA",
+		"FIRST IDS"}}
 	for _, r := range result.Resources {
 		if r.Verdict == verify.Unknown {
 			cells := append([]string{r.Resource}, slices.Repeat([]string{"-"}, 7)...)
-			t.Row(append(cells, env.paint.As(terminal.Yellow, "could not tell"))...)
+			rows = append(rows, append(cells, "could not tell"))
 			continue
 		}
 		cells := []string{r.Resource}
-		for _, n := range []int{r.SourceRows, r.TopicRows, r.DeadLetters, r.InFlight} {
+		for _, n := range []int{r.SourceRows, r.TopicRows, r.DeadLetters, r.InFlight, r.Missing, r.Stale, r.Extra} {
 			cells = append(cells, terminal.Count(n))
 		}
-		for _, n := range []int{r.Missing, r.Stale, r.Extra} {
-			text := terminal.Count(n)
-			if n > 0 {
-				text = env.paint.As(terminal.Red, text)
-			}
-			cells = append(cells, text)
-		}
-		t.Row(append(cells, firstIDs(r))...)
+		rows = append(rows, append(cells, firstIDs(r)))
 	}
-	return t
+	return rows
 }
 
 // fewIDs is how many ids of each kind the table shows.
@@ -147,13 +140,12 @@ func printVerdict(env *environment, result *verify.Result) {
 		for _, r := range result.Resources {
 			rows += r.SourceRows
 		}
-		env.print("\n%s %s of %s, row by row.\n", env.paint.As(terminal.Green, "Identical:"),
-			terminal.Plural(rows, "row"), terminal.Plural(len(result.Resources), "resource"))
+		env.print("\nIdentical: %s of %s, row by row.\n", terminal.Plural(rows, "row"),
+			terminal.Plural(len(result.Resources), "resource"))
 	case verify.Different:
-		env.print("\n%s %s.\n", env.paint.As(terminal.Red, "DIFFERENT:"),
-			strings.Join(result.Names(verify.Different), ", "))
+		env.print("\nDIFFERENT: %s.\n", strings.Join(result.Names(verify.Different), ", "))
 	case verify.Unknown:
-		env.print("\n%s\n", env.paint.As(terminal.Yellow, "Could not tell."))
+		env.print("\nCould not tell.\n")
 	}
 	for _, r := range result.Resources {
 		if r.Error != "" {

@@ -73,14 +73,14 @@ func explainReset(ctx context.Context, f *follower, names []string, at schemas.I
 	}
 	f.env.print("Every row with updated_at at or after %s is published again, at its newest state, and "+
 		"consumers see it a second time:\n\n", at)
-	t := f.env.table("RESOURCE", "SETTLED NOW", "ROWS, AT MOST", "OWNER").Numbers(2)
+	rows := [][]string{{"RESOURCE", "SETTLED NOW", "ROWS, AT MOST", "OWNER"}}
 	for _, name := range names {
 		records, err := producer.RecordsSince(ctx, f.cluster, name, at)
 		if err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) { // no such topic: nothing to publish again
 			return err
 		}
 		r := find(all, name)
-		t.Row(name, pointerText(r.Settled), terminal.Count(records), ownerText(r))
+		rows = append(rows, []string{name, pointerText(r.Settled), terminal.Count(records), ownerText(r)})
 	}
-	return t.Print(f.env.stdout)
+	return printTable(f.env.stdout, rows)
 }

@@ -233,7 +233,7 @@ func TestAResetShowsHowMuchItRepeats(t *testing.T) {
 	settled := stage.Instant(t, "2026-11-20T09:31:00Z")
 	s.Publish("orders", rows, nil, func(w *watermark.Watermark) { w.Settled = settled })
 	s.do("watermark", "reset", "orders", "users", "--to", "2026-11-20T09:00:00Z", "--yes").expect(t, exitDone,
-		"ROWS, AT MOST", "orders    2026-11-20T09:31:00Z", "users     -                                 0  none")
+		"ROWS, AT MOST", "orders    2026-11-20T09:31:00Z", "users     -                     0              none")
 }
 
 func TestAResetWaitsUntilItsReplayIsOverAndSaysHowManyRowsItPublished(t *testing.T) {
