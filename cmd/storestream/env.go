@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"text/tabwriter"
 
@@ -31,6 +32,7 @@ type environment struct {
 	rows           io.Writer // stdout for rows: the one writer that hides no secrets, see execute
 	terminal       bool      // a person can answer a question
 
+	saying  sync.Mutex
 	secrets atomic.Pointer[rotation.Hidden] // those of the configuration, once it is loaded
 
 	// The flags that every command takes.
@@ -118,6 +120,13 @@ func (e *environment) inKafka(cmd *cobra.Command,
 // print writes to stdout. What fails is the end of execute to say.
 func (e *environment) print(format string, args ...any) {
 	_, _ = fmt.Fprintf(e.stdout, format, args...)
+}
+
+// say writes a line about a resource to stderr. Several goroutines may call it.
+func (e *environment) say(resource, text string) {
+	e.saying.Lock()
+	defer e.saying.Unlock()
+	_, _ = fmt.Fprintf(e.stderr, "%s: %s\n", resource, text)
 }
 
 // printJSON writes v to stdout, indented.

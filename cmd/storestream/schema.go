@@ -30,7 +30,7 @@ func schemaShow(env *environment) *cobra.Command {
 		ValidArgs: schemas.Names(),
 		Short:     "Print the Avro schema of a resource's values (--key: of its keys)",
 		Example:   "  storestream schema show orders > Order.avsc",
-		Args:      oneResource,
+		Args:      resourceArgs(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			_, set, err := env.load()
 			if err != nil {

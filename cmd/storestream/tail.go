@@ -28,7 +28,7 @@ their time; with --from-beginning all that the topic holds and what follows.
 It shows values as they are in the topic, personal data too; --mask shows "***" for those.`,
 		Example: "  storestream tail orders -n 5\n" +
 			"  storestream tail users -n 10 -o json | jq .value.city",
-		Args: oneResource,
+		Args: resourceArgs(1, 1),
 	}
 	cmd.Flags().BoolVar(&beginning, "from-beginning", false, "everything that the topic holds first")
 	cmd.Flags().BoolVar(&mask, "mask", false, "do not show what is in personal fields")

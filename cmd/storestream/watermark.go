@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -82,7 +83,7 @@ func printOverview(env *environment, deadLetters string, resources []health.Reso
 			lag = terminal.Duration(r.Lag())
 		}
 		rows = append(rows, []string{r.Name, pointerText(r.Settled), ago(r.Settled, r.Now), pointerText(r.AsOf),
-			lag, terminal.Count(r.Rows), sweptText(r), ownerText(r), requestText(r)})
+			lag, terminal.Count(r.Rows), sweptText(r), ownerText(r), cmp.Or(requestText(r), "-")})
 		if r.Enabled && r.LagSeconds != nil && (largest.LagSeconds == nil || r.Lag() > largest.Lag()) {
 			largest = r
 		}
@@ -107,12 +108,17 @@ func printOverview(env *environment, deadLetters string, resources []health.Reso
 	return nil
 }
 
+// stateText says why a resource is as it is, and what to do.
+func stateText(r health.Resource) string {
+	if r.Remedy == "" {
+		return r.Text()
+	}
+	return r.Text() + " -> " + r.Remedy
+}
+
 // notes says why a resource is as it is, what is wrong with its topic, and what to do.
 func notes(r health.Resource, deadLetters string) (notes []string) {
-	if text := r.Text(); text != "" {
-		if r.Remedy != "" {
-			text += " -> " + r.Remedy
-		}
+	if text := stateText(r); text != "" {
 		notes = append(notes, text)
 	}
 	if r.Swept != nil && r.Swept.Left != "" {
@@ -166,13 +172,16 @@ func ownerText(r health.Resource) string {
 	return fmt.Sprintf("none (last %s, %s)", r.Instance, ago(r.Written, r.Now))
 }
 
-// requestText returns the request in hand, or those that wait.
+// requestText returns the requests in hand and those that wait, "" if there are none.
 func requestText(r health.Resource) string {
 	var parts []string
 	if r.Replay != nil {
 		parts = append(parts, "replaying from "+rowTime(r.Replay.From.Time()))
 	}
-	if r.Sweep != nil {
+	switch {
+	case r.Sweep != nil && r.Sweep.Tried == nil && r.Sweep.From == nil:
+		parts = append(parts, "a sweep waits for its turn")
+	case r.Sweep != nil:
 		parts = append(parts, "sweeping")
 	}
 	if n := len(r.Erase); n > 0 {
@@ -184,9 +193,6 @@ func requestText(r health.Resource) string {
 			what += " to " + pointerText(p.To)
 		}
 		parts = append(parts, what+" by "+p.By)
-	}
-	if len(parts) == 0 {
-		return "-"
 	}
 	return strings.Join(parts, "; ")
 }
