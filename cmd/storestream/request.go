@@ -45,7 +45,7 @@ func (o *order) flags(cmd *cobra.Command) {
 // yes to question. With --wait it stays until all are carried out. If explain is set, it prints before the
 // question what they do.
 func (o *order) send(env *environment, cmd *cobra.Command, names []string, question string,
-	explain func(cfg *config.Config, cluster *producer.Cluster, names []string) error) error {
+	explain func(cluster *producer.Cluster, names []string) error) error {
 	if o.all == (len(names) > 0) {
 		return usagef(cmd, "expected one or more resources, or --all")
 	}
@@ -64,7 +64,7 @@ func (o *order) send(env *environment, cmd *cobra.Command, names []string, quest
 			}
 		}
 		if explain != nil {
-			if err := explain(cfg, cluster, names); err != nil {
+			if err := explain(cluster, names); err != nil {
 				return err
 			}
 		}

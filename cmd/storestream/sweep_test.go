@@ -150,13 +150,13 @@ func TestAWaitSaysWhatTheOwnerIsAtEachStepOnce(t *testing.T) {
 	nothing := func(*watermark.Watermark) {}
 	takes("users", nil, func(w *watermark.Watermark) { w.Replay = &watermark.Replay{} })
 	for _, call := range []*call{out, replayed} {
-		says(call, "; a sweep waits for its turn\n")
+		says(call, "; a sweep is due\n")
 	}
 	takes("users", &at, func(w *watermark.Watermark) { w.Replay = nil })
 	says(out, "users: sweeping\n")
 	takes("orders", nil, func(w *watermark.Watermark) { w.AcceptErase(s.requestsFor("orders")[1], at) })
 	for _, call := range []*call{out, erased} {
-		says(call, "orders: a sweep waits for its turn; erasing 1 row\n")
+		says(call, "orders: a sweep is due; erasing 1 row\n")
 	}
 	takes("users", nil, func(w *watermark.Watermark) { w.Sweep.From = new(int64) }) // a part is over
 	takes("orders", &at, nothing)

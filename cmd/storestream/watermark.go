@@ -180,7 +180,7 @@ func requestText(r health.Resource) string {
 	}
 	switch {
 	case r.Sweep != nil && r.Sweep.Tried == nil && r.Sweep.From == nil:
-		parts = append(parts, "a sweep waits for its turn")
+		parts = append(parts, "a sweep is due")
 	case r.Sweep != nil:
 		parts = append(parts, "sweeping")
 	}

@@ -10,8 +10,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
-	"github.com/storestream/storestream/cmd/storestream/internal/overview"
-	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
@@ -43,9 +41,9 @@ published.`,
 			return err
 		}
 		o.To, o.what = &at, "a replay from "+at.String()
-		return o.send(env, cmd, unique(args), "Publish these again?", func(cfg *config.Config,
-			cluster *producer.Cluster, names []string) error {
-			return explainReset(cmd.Context(), env, cfg, cluster, names, at)
+		return o.send(env, cmd, unique(args), "Publish these again?", func(cluster *producer.Cluster,
+			names []string) error {
+			return explainReset(cmd.Context(), env, cluster, names, at)
 		})
 	}
 	return cmd
@@ -64,25 +62,20 @@ func resetTime(cmd *cobra.Command, text string, now time.Time) (schemas.Instant,
 	return max(schemas.InstantOf(at), schemas.MinInstant), nil
 }
 
-// explainReset says how much of each resource is published again, and who will do it.
-func explainReset(ctx context.Context, env *environment, cfg *config.Config, cluster *producer.Cluster,
-	names []string, at schemas.Instant) error {
+// explainReset says how much of each resource is published again.
+func explainReset(ctx context.Context, env *environment, cluster *producer.Cluster, names []string,
+	at schemas.Instant) error {
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 	defer cancel()
-	all, err := overview.Glance(ctx, cfg, cluster)
-	if err != nil {
-		return err
-	}
 	env.print("Every row with updated_at at or after %s is published again, at its newest state, and "+
 		"consumers see it a second time:\n\n", at)
-	rows := [][]string{{"RESOURCE", "SETTLED NOW", "ROWS, AT MOST", "OWNER"}}
+	rows := [][]string{{"RESOURCE", "ROWS, AT MOST"}}
 	for _, name := range names {
 		records, err := producer.RecordsSince(ctx, cluster, name, at)
 		if err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) { // no such topic: nothing to publish again
 			return err
 		}
-		r := find(all, name)
-		rows = append(rows, []string{name, pointerText(r.Settled), terminal.Count(records), ownerText(r)})
+		rows = append(rows, []string{name, terminal.Count(records)})
 	}
 	return printTable(env.stdout, rows)
 }
