@@ -231,7 +231,7 @@ func TestAResetShowsHowMuchItRepeats(t *testing.T) {
 	s := newScene(t)
 	rows := []schemas.Record{s.Order(1, "Shipped"), s.Order(2, "Complete"), s.Order(3, "Complete")}
 	s.Publish("orders", rows, nil, nil)
-	c := s.do("watermark", "reset", "orders", "users", "--to", "2025-01-01T00:00:00Z", "--yes").expect(t, exitDone,
+	c := s.do("watermark", "reset", "orders", "users", "--to", "2025-01-01", "--yes").expect(t, exitDone,
 		"ROWS, AT MOST", "users     0\n")
 	if !regexp.MustCompile(`(?m)^orders +[1-9]`).MatchString(c.stdout.String()) {
 		t.Errorf("orders has three rows:\n%s", c.stdout)

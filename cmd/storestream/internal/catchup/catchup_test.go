@@ -109,7 +109,8 @@ func TestTheReasonWhyAResourceStandsStillIsNamed(t *testing.T) {
 		change func(*Config)
 		says   string
 	}{
-		{"nothing is known", func(*Config) {}, "users: no pass of it is complete yet; the log of instance here-1 may say more"},
+		{"nothing is known", func(*Config) {}, "users: no pass of it is complete yet; the log of " +
+			"instance here-1 may say more"},
 		{"it fails here", func(c *Config) {
 			c.Status = statusOf(health.Resource{Name: "users", Owned: true, Doing: "waiting",
 				Why: "GET /store-users: 500", Trouble: &watermark.Trouble{Failing: true}})
@@ -139,7 +140,8 @@ func TestTheReasonWhyAResourceStandsStillIsNamed(t *testing.T) {
 			c.Watermarks = func(context.Context) (map[string]watermark.Watermark, map[string]error, error) {
 				return nil, map[string]error{"orders": errors.New("garbage")}, nil
 			}
-		}, "users: no pass of it is complete yet; the log of instance here-1 may say more"},
+		}, "users: no pass of it is complete yet; the log of " +
+			"instance here-1 may say more"},
 		{"the broker is silent", func(c *Config) {
 			c.Watermarks = func(ctx context.Context) (map[string]watermark.Watermark, map[string]error, error) {
 				<-ctx.Done()
