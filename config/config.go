@@ -197,8 +197,7 @@ type ServerTLS struct {
 	KeyFile  string `koanf:"key_file"`
 }
 
-// InClear reports whether the status server listens beyond loopback without TLS. Without a token every
-// machine that reaches it can read it, and a token travels unencrypted.
+// InClear reports whether other machines reach the status server without TLS.
 func (h HTTP) InClear() bool {
 	host, _, _ := net.SplitHostPort(h.Listen)
 	return !loopback.Is(host) && h.TLS == ServerTLS{}

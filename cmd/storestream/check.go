@@ -66,7 +66,11 @@ func check(ctx context.Context, env *environment, c preflight.Config, asJSON boo
 		all = append(all, f)
 		levels[f.Level]++
 		if !asJSON {
-			env.print("%s\n", findingText(f, env.paint, about))
+			env.print("%-4s  %-*s  %s", f.Level, about, strings.TrimSpace(f.Part+" "+f.About), f.Found)
+			if f.Do != "" {
+				env.print(" -> %s", f.Do)
+			}
+			env.print("\n")
 		}
 	}
 	if ctx.Err() != nil {
@@ -82,23 +86,8 @@ func check(ctx context.Context, env *environment, c preflight.Config, asJSON boo
 			n, len(all))
 	}
 	if !asJSON {
-		env.print("\n%s (%d checked, %d to be known, %s).\n", env.paint.As(terminal.Green, "Nothing fails"),
-			len(all), levels[preflight.Note], terminal.Plural(levels[preflight.Warning], "warning"))
+		env.print("\nNothing fails (%d checked, %d to be known, %s).\n", len(all), levels[preflight.Note],
+			terminal.Plural(levels[preflight.Warning], "warning"))
 	}
 	return nil
-}
-
-var levelStyles = map[preflight.Level]terminal.Style{
-	preflight.OK: terminal.Green, preflight.Note: terminal.Bold,
-	preflight.Warning: terminal.Yellow, preflight.Failure: terminal.Red,
-}
-
-// findingText returns a finding as a line. Its subject takes that many columns.
-func findingText(f preflight.Finding, paint terminal.Paint, about int) string {
-	level := paint.As(levelStyles[f.Level], terminal.Pad(string(f.Level), 4))
-	line := level + "  " + terminal.Pad(strings.TrimSpace(f.Part+" "+f.About), about) + "  " + f.Found
-	if f.Do != "" {
-		line += paint.As(terminal.Bold, " -> ") + f.Do
-	}
-	return line
 }

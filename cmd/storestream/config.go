@@ -1,6 +1,10 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"cmp"
+
+	"github.com/spf13/cobra"
+)
 
 func configCommand(env *environment) *cobra.Command {
 	show := &cobra.Command{
@@ -16,15 +20,11 @@ mistake is reported, with exit status 2.`,
 			if err != nil {
 				return err
 			}
-			t := env.table("KEY", "VALUE", "FROM")
+			rows := [][]string{{"KEY", "VALUE", "FROM"}}
 			for _, e := range cfg.Entries() {
-				value := e.Value
-				if value == "" {
-					value = `""`
-				}
-				t.Row(e.Key, value, e.From)
+				rows = append(rows, []string{e.Key, cmp.Or(e.Value, `""`), e.From})
 			}
-			return t.Print(env.stdout)
+			return printTable(env.stdout, rows)
 		},
 	}
 	return group(&cobra.Command{Use: "config", Short: "The configuration",

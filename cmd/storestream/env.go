@@ -8,7 +8,9 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -17,7 +19,6 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/instance"
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/rotation"
-	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -28,10 +29,10 @@ type environment struct {
 	environ        []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	rows           io.Writer      // stdout for rows: the one writer that hides no secrets, see execute
-	terminal       bool           // a person can answer a question
-	paint          terminal.Paint // for stdout
+	rows           io.Writer // stdout for rows: the one writer that hides no secrets, see execute
+	terminal       bool      // a person can answer a question
 
+	saying  sync.Mutex
 	secrets atomic.Pointer[rotation.Hidden] // those of the configuration, once it is loaded
 
 	// The flags that every command takes.
@@ -116,6 +117,13 @@ func (e *environment) print(format string, args ...any) {
 	_, _ = fmt.Fprintf(e.stdout, format, args...)
 }
 
+// say writes a line about a resource to stderr. Several goroutines may call it.
+func (e *environment) say(resource, text string) {
+	e.saying.Lock()
+	defer e.saying.Unlock()
+	_, _ = fmt.Fprintf(e.stderr, "%s: %s\n", resource, text)
+}
+
 // printJSON writes v to stdout, indented.
 func (e *environment) printJSON(v any) error {
 	var text strings.Builder
@@ -133,9 +141,16 @@ func writeJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// table is a table for stdout.
-func (e *environment) table(header ...string) *terminal.Table {
-	return terminal.NewTable(e.paint, header...)
+// printTable writes rows, of which the first is the header, as aligned columns.
+func printTable(w io.Writer, rows [][]string) error {
+	var text strings.Builder
+	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		_, _ = fmt.Fprintln(columns, strings.Join(row, "\t")) // a strings.Builder takes everything
+	}
+	_ = columns.Flush()
+	_, err := io.WriteString(w, text.String())
+	return err
 }
 
 // confirm asks on the terminal. Only a yes is one.

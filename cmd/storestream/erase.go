@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
@@ -24,7 +23,8 @@ shows no row at all. At most %d rows at a time. Ids below 0 go after --.
 
 It deletes every copy that storestream may delete: the row, records with its key that another program wrote
 into other partitions, and its dead letter. A tombstone makes consumers delete the row. Values leave the
-topics' logs within kafka.erase_within. It does not reach backups, mirrors and what consumers keep.
+topics' logs within kafka.erase_within, and when the next record comes to the same partition. It does not
+reach backups, mirrors and what consumers keep: they have to delete their own copies.
 
 In a day (UTC) 100 rows of a resource may be deleted, or a hundredth of the topic's rows if that is more.
 Sweeps and erase share this budget. --confirm-deletes with the number of rows goes beyond it.
@@ -43,20 +43,8 @@ for. With --wait it stays until the rows are dealt with, and exits with 1 if one
 		o.Rows = ids
 		rows := terminal.Plural(len(ids), "row")
 		o.what = "an erase of " + rows
-		explain := func(f *follower, _ []string) error { env.print("%s\n", remains(f.cfg)); return nil }
-		return o.send(env, cmd, args[:1], explain, fmt.Sprintf(
-			"Delete %s of %s from the topic, if the service does not have them any more?", rows, args[0]))
+		return o.send(env, cmd, args[:1], fmt.Sprintf(
+			"Delete %s of %s from the topic, if the service does not have them any more?", rows, args[0]), nil)
 	}
 	return cmd
-}
-
-// remains returns a text about the copies that an erase does not reach, and how long they stay.
-func remains(cfg *config.Config) string {
-	within := "for as long as the brokers' settings say"
-	if d := cfg.Kafka.EraseWithin; d > 0 {
-		within = fmt.Sprintf("for %s at most, and then until the next record comes to the same partition",
-			terminal.Duration(d))
-	}
-	return "Older records of an erased row and of its dead letter stay in the topics' logs " + within + ". " +
-		"Consumers, backups and mirrors have to delete their own copies."
 }

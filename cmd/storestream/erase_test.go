@@ -96,7 +96,7 @@ func TestAWaitSaysThatKafkaDoesNotAnswerAndEndsWhereNobodyWillDoIt(t *testing.T)
 		t.Helper()
 		stage.Eventually(t, "it says "+text, func() bool { return strings.Contains(out.stdout.String(), text) })
 	}
-	says("orders: no instance has it")
+	says("orders: the request waits until this is over: no instance polls it")
 	var refuses atomic.Bool
 	s.Broker.ControlKey(int16(kmsg.ListOffsets), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		s.Broker.KeepControl()
@@ -118,7 +118,7 @@ func TestAWaitSaysThatKafkaDoesNotAnswerAndEndsWhereNobodyWillDoIt(t *testing.T)
 	says("how far it is cannot be read: ")
 	refuses.Store(false)
 	stage.Eventually(t, "how far it is can be read again", func() bool {
-		return strings.Count(out.stdout.String(), "orders: no instance has it") == 2
+		return strings.Count(out.stdout.String(), "no instance polls it") == 2
 	})
 	cl, err := kgo.NewClient(kgo.SeedBrokers(s.Broker.Brokers()...))
 	if err != nil {

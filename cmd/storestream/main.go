@@ -39,8 +39,7 @@ const (
 // run does what args say and returns the exit status.
 func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return execute(ctx, args, &environment{environ: environ, stdin: stdin, stdout: stdout, stderr: stderr,
-		terminal: terminal.Is(stdin) && terminal.Is(stdout),
-		paint:    terminal.PaintFor(terminal.Is(stdout), environ)})
+		terminal: terminal.Is(stdin) && terminal.Is(stdout)})
 }
 
 func execute(ctx context.Context, args []string, env *environment) int {
@@ -48,8 +47,8 @@ func execute(ctx context.Context, args []string, env *environment) int {
 	// secret that they repeat. A row is shown as it is, even if a value happens to read like a secret of the
 	// configuration. If it were masked, readers would take the mask for the topic's value, and a masked number
 	// would break the JSON.
-	rows := &terminal.Writer{W: env.stdout, Paint: env.paint}
-	stdout := &terminal.Writer{W: env.stdout, Paint: env.paint, Hide: env.hide}
+	rows := &terminal.Writer{W: env.stdout}
+	stdout := &terminal.Writer{W: env.stdout, Hide: env.hide}
 	env.rows, env.stdout = rows, stdout
 	env.stderr = &terminal.Writer{W: env.stderr, Hide: env.hide}
 	root := rootCommand(env)

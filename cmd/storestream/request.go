@@ -42,9 +42,13 @@ func (o *order) flags(cmd *cobra.Command) {
 }
 
 // send writes a request for each of names, or with --all for each enabled resource, once a person has said
-// yes to question. With --wait it stays until all are carried out. explain prints what they do.
-func (o *order) send(env *environment, cmd *cobra.Command, names []string,
-	explain func(f *follower, names []string) error, question string) error {
+// yes to question. With --wait it stays until all are carried out. If explain is set, it prints before the
+// question what they do.
+func (o *order) send(env *environment, cmd *cobra.Command, names []string, question string,
+	explain func(cluster *producer.Cluster, names []string) error) error {
+	if o.all == (len(names) > 0) {
+		return usagef(cmd, "expected one or more resources, or --all")
+	}
 	least := max(1, len(o.Rows))
 	if cmd.Flags().Changed(confirmDeletes) && o.ConfirmedDeletes < least {
 		return usagef(cmd, "--%s %d: expected %d or more", confirmDeletes, o.ConfirmedDeletes, least)
@@ -59,9 +63,10 @@ func (o *order) send(env *environment, cmd *cobra.Command, names []string,
 				return errors.New("--all: no resource is enabled in this configuration: expected one or more")
 			}
 		}
-		f := &follower{env: env, cfg: cfg, cluster: cluster, said: map[string]string{}}
-		if err := explain(f, names); err != nil {
-			return err
+		if explain != nil {
+			if err := explain(cluster, names); err != nil {
+				return err
+			}
 		}
 		if !o.yes && !env.confirm(question) {
 			return errors.New("not confirmed: nothing was asked of the running instance")
@@ -76,7 +81,7 @@ func (o *order) send(env *environment, cmd *cobra.Command, names []string,
 		if !o.wait {
 			env.print("`storestream watermark list` and the status page show how far it is.\n")
 		}
-		return f.follow(ctx, asked, o.wait)
+		return follow(ctx, env, cfg, cluster, asked, o.wait)
 	})
 }
 

@@ -58,44 +58,30 @@ func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 // noCommand is the error of a command that is none without a subcommand. Cobra would exit with 0.
 func noCommand(cmd *cobra.Command, _ []string) error { return usagef(cmd, "expected a command") }
 
-// chooseResources is the resources that a command line names, each once. With --all there are none: the
-// configuration says which they are (enabled).
-func chooseResources(cmd *cobra.Command, args []string, all bool) ([]string, error) {
-	names := schemas.Names()
-	switch {
-	case all && len(args) > 0:
-		return nil, usagef(cmd, "--all and %s: expected one or the other", strings.Join(args, " "))
-	case all:
-		return nil, nil
-	case len(args) == 0:
-		return nil, usagef(cmd, "no resource given: expected one or more of %s, or --all",
-			strings.Join(names, ", "))
-	}
-	var chosen []string
-	for _, arg := range args {
-		if err := checkResource(cmd, arg); err != nil {
-			return nil, err
+// resourceArgs accepts the names of so many resources.
+func resourceArgs(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		every := schemas.Names()
+		if len(args) < least || len(args) > most {
+			return usagef(cmd, "expected `%s`, with RESOURCE one of %s", cmd.UseLine(), strings.Join(every, ", "))
 		}
-		if !slices.Contains(chosen, arg) {
-			chosen = append(chosen, arg)
+		for _, arg := range args {
+			if !slices.Contains(every, arg) {
+				return usagef(cmd, "unknown resource %q: expected one of %s", arg, strings.Join(every, ", "))
+			}
 		}
+		return nil
 	}
-	return chosen, nil
 }
 
-// oneResource accepts the name of one resource.
-func oneResource(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usagef(cmd, "expected the name of one resource: %s", strings.Join(schemas.Names(), ", "))
+// unique returns each of names once.
+func unique(names []string) (all []string) {
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
 	}
-	return checkResource(cmd, args[0])
-}
-
-func checkResource(cmd *cobra.Command, arg string) error {
-	if names := schemas.Names(); !slices.Contains(names, arg) {
-		return usagef(cmd, "unknown resource %q: expected one of %s", arg, strings.Join(names, ", "))
-	}
-	return nil
+	return all
 }
 
 // completeKeys offers the keys of the configuration, as in --set log.level=.

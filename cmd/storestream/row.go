@@ -13,7 +13,6 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/row"
 	"github.com/storestream/storestream/cmd/storestream/internal/verify"
 	"github.com/storestream/storestream/config"
-	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -51,9 +50,7 @@ published is), 1 could not tell, 2 wrong usage or configuration.`,
 		}
 		return env.inKafka(cmd, func(cfg *config.Config, set *schemas.Set, cluster *producer.Cluster) error {
 			report, err := row.Look(cmd.Context(), row.Config{Settings: cfg, Schemas: set, Cluster: cluster,
-				Resource: args[0], ID: ids[0], Mask: mask, Say: func(text string) {
-					_, _ = fmt.Fprintf(env.stderr, "%s: %s\n", args[0], text)
-				}})
+				Resource: args[0], ID: ids[0], Mask: mask, Say: func(text string) { env.say(args[0], text) }})
 			if err != nil {
 				return err
 			}
@@ -69,7 +66,7 @@ func parseIDs(cmd *cobra.Command, args []string, most int) (ids []int64, err err
 		return nil, usagef(cmd, "expected a resource and ids of rows (%d at most), such as %s users 123", most,
 			cmd.CommandPath())
 	}
-	if err := checkResource(cmd, args[0]); err != nil {
+	if err := resourceArgs(1, 1)(cmd, args[:1]); err != nil {
 		return nil, err
 	}
 	for _, arg := range args[1:] {
@@ -93,95 +90,60 @@ func printRow(env *environment, r *row.Report, asJSON bool) error {
 	} else if err := printRowText(env, name, r); err != nil {
 		return err
 	}
-	switch r.Verdict {
-	case verify.Different:
-		return exitError{exitDifferent, fmt.Errorf("%s: the topic differs from the service", name)}
-	case verify.Unknown:
-		return fmt.Errorf("%s: could not tell: %s", name, r.Error)
-	}
-	return nil
+	return verdictError(r.Verdict, joined(name, r.Error))
 }
 
 func printRowText(env *environment, name string, r *row.Report) error {
 	// Where a pipe was closed early, that is the reader's choice.
 	show := func(format string, args ...any) { _, _ = fmt.Fprintf(env.rows, format, args...) }
-	show("%s\n\n", env.paint.As(terminal.Bold, name))
-	show("topic        %s\n", inTopicText(r))
-	show("service      %s\n", inServiceText(r))
+	show("%s\n\n", name)
+	topic := r.Topic
+	if p := r.InTopic.Place; p != nil {
+		topic += ", " + placeText(*p)
+	}
+	show("topic        %s\n", joined(topic, string(r.InTopic.State), r.InTopic.Error))
+	show("service      %s, asked %s\n", r.Source, joined(rowTime(r.InService.Asked), string(r.InService.State),
+		r.InService.Field, r.InService.Error))
 	if l := r.DeadLetter; l != nil {
-		show("dead letter  %s, written %s (partition %d, offset %d)\n", why(l.Field, l.Error),
-			rowTime(l.Time), l.Partition, l.Offset)
+		show("dead letter  %s\n", joined(placeText(l.Place), l.Field, l.Error))
 		if l.Row != nil {
 			show("             %s\n", l.Row)
 		}
 	}
 	if len(r.Fields) > 0 {
-		t := env.table("FIELD", "TOPIC", "SERVICE", "")
+		rows := [][]string{{"FIELD", "TOPIC", "SERVICE", ""}}
 		for _, f := range r.Fields {
 			differs := ""
 			if f.Differs {
-				differs = env.paint.As(terminal.Red, "differs")
+				differs = "differs"
 			}
-			t.Row(f.Name, cmp.Or(string(f.Topic), "-"), cmp.Or(string(f.Service), "-"), differs)
+			rows = append(rows, []string{f.Name, cmp.Or(string(f.Topic), "-"), cmp.Or(string(f.Service), "-"),
+				differs})
 		}
 		show("\n")
-		if err := t.Print(env.rows); err != nil {
+		if err := printTable(env.rows, rows); err != nil {
 			return err
 		}
 	}
-	show("\n%s\n", rowVerdict(env.paint, r))
+	verdict := verdicts[r.Verdict]
+	if r.Verdict == verify.Different {
+		verdict = joined(verdict, strings.Join(r.Differs, ", "))
+	}
+	show("\n%s.\n", verdict)
 	for _, note := range r.Notes {
 		show("%s\n", note)
 	}
 	return nil
 }
 
-func inTopicText(r *row.Report) string {
-	t := r.InTopic
-	if t.Place == nil {
-		return r.Topic + ": nothing"
-	}
-	where := fmt.Sprintf("%s, partition %d, offset %d, time %s", r.Topic, t.Partition, t.Offset, rowTime(t.Time))
-	switch t.State {
-	case row.Tombstone:
-		where += ": a tombstone, the row is gone"
-	case row.Unreadable:
-		where += ": " + t.Error
-	}
-	return where
+// joined joins the parts that are not empty.
+func joined(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ": ")
 }
 
-func inServiceText(r *row.Report) string {
-	asked := fmt.Sprintf("%s, asked %s", r.Source, rowTime(r.InService.Asked))
-	switch r.InService.State {
-	case row.Absent:
-		asked += ": no such row"
-	case row.Unpublishable:
-		asked += ": cannot be published, " + why(r.InService.Field, r.InService.Error)
-	case row.Unknown:
-		asked += ": could not be asked"
-	}
-	return asked
-}
-
-// why returns why a row cannot be published.
-func why(field, text string) string {
-	if field == "" {
-		return text
-	}
-	return field + ": " + text
-}
-
-func rowVerdict(paint terminal.Paint, r *row.Report) string {
-	switch {
-	case r.Verdict == verify.Unknown:
-		return paint.As(terminal.Yellow, "Could not tell.")
-	case r.Verdict == verify.Identical:
-		return paint.As(terminal.Green, "Equal.")
-	case len(r.Differs) == 0:
-		return paint.As(terminal.Red, "DIFFERENT.")
-	}
-	return paint.As(terminal.Red, "DIFFERENT:") + " " + strings.Join(r.Differs, ", ") + "."
+// placeText is the place of a record in its topic.
+func placeText(p row.Place) string {
+	return fmt.Sprintf("partition %d, offset %d, time %s", p.Partition, p.Offset, rowTime(p.Time))
 }
 
 // rowTime is a time to the second.

@@ -18,7 +18,6 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/cmd/storestream/internal/instance"
 	"github.com/storestream/storestream/cmd/storestream/internal/logging"
-	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/status"
@@ -76,7 +75,12 @@ func poll(ctx context.Context, env *environment, once bool, patience time.Durati
 		zap.Strings("resources", cfg.Enabled()), zap.String("base_url", cfg.Store.BaseURL),
 		zap.Bool("postgres", cfg.Postgres.DSN.IsSet()),
 		zap.Strings("brokers", cfg.Kafka.Brokers), zap.Bool("once", once))
-	warnOfExceptions(cfg, log)
+	for _, e := range cfg.Exposed() {
+		if e.Credential {
+			log.Warn("an exception of security's rules is in use", zap.String("connection", e.Connection),
+				zap.String("setting", e.Key), zap.Strings("hosts", e.Hosts), zap.String("risk", e.Risk()))
+		}
+	}
 	defer func() {
 		log.Info("stopped", zap.Duration("after", time.Since(started).Round(time.Millisecond)), zap.Error(err))
 	}()
@@ -100,13 +104,9 @@ func poll(ctx context.Context, env *environment, once bool, patience time.Durati
 	switch {
 	case err == nil:
 		log.Info("status server listens", zap.String("addr", server.Addr()))
-		if cfg.HTTP.InClear() && !cfg.HTTP.Token.IsSet() {
-			log.Warn("whoever reaches the status server can read it: set http.token, http.tls, or a loopback " +
-				"address as http.listen")
-		}
-		if cfg.HTTP.InClear() && cfg.HTTP.Token.IsSet() {
-			log.Warn("http.token travels unencrypted: set http.tls, or let a proxy in front of a loopback address " +
-				"speak TLS")
+		if cfg.HTTP.InClear() {
+			log.Warn("the status page, and http.token if it is set, travel unencrypted beyond this machine: " +
+				"listen on 127.0.0.1, or set http.tls and http.token")
 		}
 		defer func() { err = errors.Join(err, server.Close()) }()
 	case once: // most likely the instance that runs all the time has the port
@@ -119,26 +119,11 @@ func poll(ctx context.Context, env *environment, once bool, patience time.Durati
 	if !once {
 		return instance.Run(ctx, c)
 	}
-	_, err = catchup.Run(ctx, catchup.Config{Resources: cfg.Enabled(), Moment: schemas.InstantOf(started),
+	return catchup.Run(ctx, catchup.Config{Resources: cfg.Enabled(), Moment: schemas.InstantOf(started),
 		Patience: patience, Instance: name, Status: board.Snapshot,
 		Watermarks: func(ctx context.Context) (map[string]watermark.Watermark, map[string]error, error) {
 			return producer.ReadWatermarks(ctx, cluster)
 		}}, func(ctx context.Context) error { return instance.Run(ctx, c) })
-	return err
-}
-
-// warnOfExceptions warns of the connections that the user has excepted from security's rules.
-func warnOfExceptions(cfg *config.Config, log *zap.Logger) {
-	for _, e := range cfg.Exposed() {
-		switch {
-		case e.Credential && e.Encrypted:
-			log.Warn("security.allow_unverified: a credential may go to a server whose identity is not verified",
-				zap.String("connection", e.Connection), zap.String("setting", e.Key), zap.Strings("hosts", e.Hosts))
-		case e.Credential:
-			log.Warn("security.allow_plaintext: a credential may travel unencrypted",
-				zap.String("connection", e.Connection), zap.Strings("hosts", e.Hosts))
-		}
-	}
 }
 
 // rotate has secrets and certificates read again: at SIGHUP, and now and then. undo ends that, and waits for

@@ -189,11 +189,11 @@ func TestWhatStrangersCanReadIsAWarningAtStart(t *testing.T) {
 	out, interrupt := s.start("run")
 	address(t, out)
 	interrupt()
-	for _, warning := range []string{"set http.token, http.tls, or a loopback ", "security.allow_plaintext: a " +
-		`credential may travel unencrypted","connection":"store","hosts":["` + elsewhere,
-		"security.allow_unverified: a credential may go to a server " +
-			`whose identity is not verified","connection":"postgres","setting":"postgres.dsn","hosts":["` +
-			elsewhere} {
+	for _, warning := range []string{"without a token or in clear: listen on 127.0.0.1",
+		`"connection":"store","setting":"store.base_url","hosts":["` + elsewhere +
+			`"],"risk":"a password or key would go unencrypted"`,
+		`"connection":"postgres","setting":"postgres.dsn","hosts":["` + elsewhere +
+			`"],"risk":"a password or key would go to any server that answers there"`} {
 		if !strings.Contains(out.stderr.String(), warning) {
 			t.Errorf("the log does not warn %s:\n%s", warning, out.stderr)
 		}

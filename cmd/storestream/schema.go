@@ -12,7 +12,6 @@ import (
 
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/config"
-	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/schemas/registry"
@@ -31,7 +30,7 @@ func schemaShow(env *environment) *cobra.Command {
 		ValidArgs: schemas.Names(),
 		Short:     "Print the Avro schema of a resource's values (--key: of its keys)",
 		Example:   "  storestream schema show orders > Order.avsc",
-		Args:      oneResource,
+		Args:      resourceArgs(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			_, set, err := env.load()
 			if err != nil {
@@ -98,7 +97,7 @@ func subjects(ctx context.Context, env *environment, register bool) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*connect.BrokerPatience)
 	defer cancel()
-	t := env.table("RESOURCE", "KEY SUBJECT", "ID", "VALUE SUBJECT", "ID", "STATE")
+	rows := [][]string{{"RESOURCE", "KEY SUBJECT", "ID", "VALUE SUBJECT", "ID", "STATE"}}
 	var refused []error
 	for _, r := range set.All() {
 		topic := cfg.Kafka.TopicPrefix + r.Name
@@ -108,14 +107,15 @@ func subjects(ctx context.Context, env *environment, register bool) error {
 		case registry.AsAWhole(err):
 			return err
 		case err != nil:
-			state = env.paint.As(terminal.Red, "refused")
+			state = "refused"
 			refused = append(refused, err)
 		case keyID == 0 || valueID == 0:
 			state = "not registered; compatible"
 		}
-		t.Row(r.Name, topic+"-key", idOrDash(keyID), topic+"-value", idOrDash(valueID), state)
+		rows = append(rows, []string{r.Name, topic + "-key", idOrDash(keyID), topic + "-value", idOrDash(valueID),
+			state})
 	}
-	return errors.Join(append(refused, t.Print(env.stdout))...)
+	return errors.Join(append(refused, printTable(env.stdout, rows))...)
 }
 
 // idOrDash returns a schema id as text, and a dash for 0.

@@ -2,11 +2,10 @@ package main
 
 import (
 	"fmt"
-	"strings"
+	"math"
 
 	"github.com/spf13/cobra"
 
-	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
@@ -17,6 +16,7 @@ func sweepCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "sweep RESOURCE...",
 		ValidArgs: schemas.Names(),
+		Args:      resourceArgs(0, math.MaxInt),
 		Short:     "Compare the whole topic with the service and repair it, by the running instance",
 		Long: `Asks the running instance to read the service and the topic in full, to look again at what
 differs after its next polls, and to publish every row that the topic lacks or holds wrongly. So it also
@@ -38,38 +38,20 @@ for. With --wait it stays until the sweeps are done, says what each is at and wh
 	}
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		names, err := chooseResources(cmd, args, o.all)
-		if err != nil {
-			return err
-		}
-		explain := func(f *follower, names []string) error {
-			env.print("The running instance reads %s in full, from the service and from the topic, and publishes "+
-				"every row that differs.\n", strings.Join(names, ", "))
-			if f.cfg.Sweep.Deletes == config.Tombstone {
-				env.print("Rows that the service no longer has get a tombstone (sweep.deletes: tombstone).\n")
-			}
-			return nil
-		}
-		return o.send(env, cmd, names, explain, "Sweep?")
+		return o.send(env, cmd, unique(args), "Read topic and service in full, publish every row that differs, "+
+			"and delete from the topic what the service no longer has (sweep.deletes)?", nil)
 	}
 	return cmd
 }
 
 // sweepText returns the result of a sweep in a line.
-func sweepText(paint terminal.Paint, name string, s *watermark.Swept) string {
-	text := fmt.Sprintf("%s: swept %s: ", name, terminal.Plural(s.SourceRows, "row"))
-	if s.Missing+s.Stale+s.Extra == 0 {
-		text += paint.As(terminal.Green, "the topic was right")
-	} else {
-		text += fmt.Sprintf("%s missing, %s stale, %s extra; %s published, %s", terminal.Count(s.Missing),
-			terminal.Count(s.Stale), terminal.Count(s.Extra), terminal.Count(s.Published),
-			terminal.Plural(s.Tombstones, "tombstone"))
-	}
-	if s.DeadLetters > 0 {
-		text += "; " + terminal.Plural(s.DeadLetters, "row") + " cannot be published (dead letters)"
-	}
+func sweepText(name string, s *watermark.Swept) string {
+	text := fmt.Sprintf("%s: swept %s: %s missing, %s stale, %s extra; %s published, %s, %s", name,
+		terminal.Plural(s.SourceRows, "row"), terminal.Count(s.Missing), terminal.Count(s.Stale),
+		terminal.Count(s.Extra), terminal.Count(s.Published), terminal.Plural(s.Tombstones, "tombstone"),
+		terminal.Plural(s.DeadLetters, "dead letter"))
 	if s.Left != "" {
-		text += ". " + paint.As(terminal.Yellow, "Left: "+s.Left)
+		text += ". Left: " + s.Left
 	}
 	return text
 }

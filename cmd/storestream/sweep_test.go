@@ -30,13 +30,13 @@ func TestSweepWritesOneRequestForEachResourceAndSaysHowToFollowIt(t *testing.T) 
 
 func TestARequestThatNobodyTakesNowSaysWhy(t *testing.T) {
 	s := newScene(t)
-	s.do("sweep", "orders", "--yes").expect(t, exitDone, "orders: no instance has it: the request waits")
+	s.do("sweep", "orders", "--yes").expect(t, exitDone, "orders: the request waits until this is over: "+
+		"nothing is published yet, and no instance polls it -> start an instance")
 	s.do("sweep", "orders", "--yes", "--set", "resources.orders.enabled=false").expect(t, exitDone,
-		"orders: no instance has it: the request waits until one does (`storestream run`, with the resource "+
-			"enabled)")
+		"orders: the request waits until this is over: no instance has ever polled it, and it is not enabled here")
 	s.Publish("orders", []schemas.Record{s.Order(1, "Shipped")}, nil, nil)
 	c := s.do("erase", "orders", "1", "--yes").expect(t, exitDone,
-		"orders: no instance has it: the request waits")
+		"orders: the request waits until this is over: no instance polls it")
 	if strings.Contains(c.stdout.String(), "takes it from here") {
 		t.Errorf("nobody does:\n%s", c.stdout)
 	}
@@ -62,16 +62,16 @@ func TestARequestThatNobodyTakesNowSaysWhy(t *testing.T) {
 		{health.Resource{Owner: "a", AsOf: &now, Good: &now,
 			Trouble: trouble(watermark.Trouble{Publishes: true})}, "a takes it from here"},
 		{health.Resource{Owner: "a", Silent: 5 * time.Minute}, over + "a has it, according to the consumer " +
-			"group, and has written no watermark: it is dead, hangs or fails"},
+			"group, and has written no watermark: it is dead, hangs or fails -> `storestream check` tries kafka, " +
+			"registry and service; its log says the rest"},
 		{health.Resource{Owner: "a", Unreadable: errors.New("somebody else wrote it")},
-			"it cannot be told whether the request is carried out: somebody else wrote it"},
-		{health.Resource{Enabled: true, Abandoned: true},
-			"no instance has it: the request waits until one does (`storestream run`, with the resource enabled)"},
+			over + "somebody else wrote it"},
+		{health.Resource{Enabled: true, Abandoned: true}, over + "nothing is published yet, and no instance " +
+			"polls it -> start an instance (`storestream run`), or enable the resource in all of them"},
 	} {
 		test.r.Now = now
 		test.r.Judge()
-		f := follower{env: &environment{}, cfg: s.Config()}
-		if _, got := f.step(&following{}, test.r); got != test.says {
+		if _, got := (&following{}).step(test.r); got != test.says {
 			t.Errorf("%+v: %q, expected %q", test.r, got, test.says)
 		}
 	}
@@ -87,7 +87,7 @@ func TestAWaitSaysWhatItWaitsForAsThatChanges(t *testing.T) {
 		t.Helper()
 		stage.Eventually(t, "it says "+text, func() bool { return strings.Contains(out.stdout.String(), text) })
 	}
-	says("orders: no instance has it: the request waits until one does")
+	says("orders: the request waits until this is over: no instance polls it")
 	s.Join("b", "orders")
 	says("orders: b takes it from here")
 
@@ -98,10 +98,10 @@ func TestAWaitSaysWhatItWaitsForAsThatChanges(t *testing.T) {
 	}
 	s.Publish("orders", nil, nil, block("poll.memory is full"))
 	says("orders: the request waits until this is over: blocked for ")
-	says("nothing is published: poll.memory is full\n")
+	says("nothing is published: poll.memory is full -> ")
 	s.Publish("orders", nil, nil, block("poll.memory is full, by one row more"))
 	garbage := s.Garbage("orders")
-	says("orders: it cannot be told whether the request is carried out: topic store.watermarks, partition ")
+	says("orders: the request waits until this is over: topic store.watermarks, partition ")
 	s.takeOut(garbage)
 	s.Publish("orders", nil, nil, block("poll.memory is full, by two rows more"))
 	says("by two rows more")
@@ -115,7 +115,7 @@ func TestAWaitSaysWhatItWaitsForAsThatChanges(t *testing.T) {
 	})
 	c := ended().expect(t, exitDone, "orders: swept 1 row")
 	if text := c.stdout.String(); strings.Contains(text, "one row more") ||
-		strings.Count(text, "no instance has it") != 1 {
+		strings.Count(text, "no instance polls it") != 1 {
 		t.Errorf("the same is said twice:\n%s", text)
 	}
 }
@@ -124,7 +124,6 @@ func TestAWaitSaysWhatItWaitsForAsThatChanges(t *testing.T) {
 func TestAWaitSaysWhatTheOwnerIsAtEachStepOnce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	s.Settings = append(s.Settings, "resources.orders.overlap=90s")
 	s.Publish("orders", []schemas.Record{s.Order(1, "Shipped")}, nil, nil)
 	s.Join("b", "orders", "users")
 	says := func(out *call, text string) {
@@ -150,18 +149,18 @@ func TestAWaitSaysWhatTheOwnerIsAtEachStepOnce(t *testing.T) {
 	}
 	nothing := func(*watermark.Watermark) {}
 	takes("users", nil, func(w *watermark.Watermark) { w.Replay = &watermark.Replay{} })
-	says(out, "users: the sweep waits until the replay is over\n")
-	says(replayed, "users: the replay is in hand: it is over with the first complete pass")
+	for _, call := range []*call{out, replayed} {
+		says(call, "; a sweep is due\n")
+	}
 	takes("users", &at, func(w *watermark.Watermark) { w.Replay = nil })
-	says(out, "users: the sweep has begun: it reads topic and service in full")
+	says(out, "users: sweeping\n")
 	takes("orders", nil, func(w *watermark.Watermark) { w.AcceptErase(s.requestsFor("orders")[1], at) })
-	says(out, "orders: the sweep waits for its turn: b reads for one resource at a time\n")
-	says(erased, "orders: the service is asked now, and once more after the overlap (1m30s) for rows that "+
-		"it does not show")
+	for _, call := range []*call{out, erased} {
+		says(call, "orders: a sweep is due; erasing 1 row\n")
+	}
 	takes("users", nil, func(w *watermark.Watermark) { w.Sweep.From = new(int64) }) // a part is over
 	takes("orders", &at, nothing)
-	says(out, "orders: the sweep has begun")
-	says(out, "and once more an overlap (1m30s) later, three times at most\n")
+	says(out, "orders: sweeping")
 	takes("users", &at, nothing)
 	takes("orders", nil, func(w *watermark.Watermark) { w.Trouble = &watermark.Trouble{Why: "full", Since: at} })
 	says(out, "orders: the request waits until this is over: blocked")
@@ -170,7 +169,7 @@ func TestAWaitSaysWhatTheOwnerIsAtEachStepOnce(t *testing.T) {
 	}
 	eraseEnded()
 	resetEnded()
-	if text := ended().stdout.String(); strings.Count(text, "users: the sweep has begun") != 1 {
+	if text := ended().stdout.String(); strings.Count(text, "users: sweeping\n") != 1 {
 		t.Errorf("a step is said twice:\n%s", text)
 	}
 }
@@ -214,8 +213,8 @@ func (s *scene) requestsFor(resource string) []watermark.Request {
 func TestSweepAsksUnlessToldNotTo(t *testing.T) {
 	s := newScene(t)
 	for answer, code := range map[string]int{"": exitFailed, "no\n": exitFailed, "y\n": exitDone} {
-		c := s.answer(answer, "sweep", "orders", "--set", "sweep.deletes=tombstone").expect(t, code, "Sweep? [y/N]",
-			"get a tombstone")
+		c := s.answer(answer, "sweep", "orders", "--set", "sweep.deletes=tombstone").expect(t, code,
+			"(sweep.deletes)? [y/N]")
 		if asked := strings.Contains(c.stdout.String(), ": asked for a sweep"); asked != (code == exitDone) {
 			t.Errorf("answer %q: asked %v:\n%s", answer, asked, c.stdout)
 		}
@@ -238,7 +237,7 @@ func TestSweepWaitsUntilItsOwnRequestIsCarriedOut(t *testing.T) {
 		w.LastSweep = schemas.InstantOf(time.Now())
 	})
 	stage.Eventually(t, "the first is done", func() bool {
-		return strings.Contains(out.stdout.String(), "users: swept 1,234 rows: the topic was right")
+		return strings.Contains(out.stdout.String(), "users: swept 1,234 rows: 0 missing, 0 stale, 0 extra; ")
 	})
 	s.Publish("orders", nil, nil, func(w *watermark.Watermark) { // accepted, and one from before is done
 		w.Request, w.RequestUID, w.Swept = asked[0].ID, asked[0].UID, earlier
@@ -251,7 +250,7 @@ func TestSweepWaitsUntilItsOwnRequestIsCarriedOut(t *testing.T) {
 	})
 	stage.Eventually(t, "the second is done", func() bool {
 		return strings.Contains(out.stdout.String(), "orders: swept 10 rows: 1 missing, 2 stale, 3 extra; "+
-			"3 published, 0 tombstones; 4 rows cannot be published (dead letters). Left: three rows stay")
+			"3 published, 0 tombstones, 4 dead letters. Left: three rows stay")
 	})
 	ended().expect(t, exitDifferent, "storestream: orders: different from the service still")
 	if strings.Count(out.stdout.String(), "orders: swept") != 1 {
@@ -328,10 +327,10 @@ func TestARequestIsDoneWhenItOrALaterOneWasCarriedOut(t *testing.T) {
 		{"deleted with its topic", with(at(9, "nine"), 9, "nine"), nil, false, true},
 		{"deleted when an instance had taken it", with(at(7, "seven"), 9, "nine"), nil, false, false},
 	} {
-		r := &following{Request: watermark.Request{ID: 7, UID: "seven", Kind: watermark.Sweeps}}
+		r := &following{Request: watermark.Request{ID: 7, UID: "seven", Kind: watermark.Sweeps},
+			env: &environment{stdout: io.Discard}}
 		r.look(test.held)
-		f := follower{env: &environment{stdout: io.Discard}}
-		done, err := f.result(r, test.mark)
+		done, err := r.result(test.mark)
 		if gone := err != nil; done != (test.done || test.gone) || gone != test.gone {
 			t.Errorf("%s: done %v, gone %v; want %v, %v", test.name, done, gone, test.done, test.gone)
 		}

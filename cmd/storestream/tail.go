@@ -10,7 +10,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/storestream/storestream/config"
-	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
@@ -29,7 +28,7 @@ their time; with --from-beginning all that the topic holds and what follows.
 It shows values as they are in the topic, personal data too; --mask shows "***" for those.`,
 		Example: "  storestream tail orders -n 5\n" +
 			"  storestream tail users -n 10 -o json | jq .value.city",
-		Args: oneResource,
+		Args: resourceArgs(1, 1),
 	}
 	cmd.Flags().BoolVar(&beginning, "from-beginning", false, "everything that the topic holds first")
 	cmd.Flags().BoolVar(&mask, "mask", false, "do not show what is in personal fields")
@@ -92,16 +91,13 @@ func printRecord(env *environment, resource string, record watermark.Published, 
 			Value     json.RawMessage `json:"value"`
 		}{resource, record.ID, record.Partition, record.Offset, record.Time.Time(), value})
 	}
-	_, err := env.rows.Write(append(recordText(env.paint, resource, record, mask), '\n'))
-	return err
-}
-
-func recordText(paint terminal.Paint, resource string, record watermark.Published, mask bool) []byte {
-	line := fmt.Appendf(nil, "%s  %s  ",
-		paint.As(terminal.Faint, record.Time.Time().Format("2006-01-02T15:04:05.000Z")),
-		paint.As(terminal.Bold, fmt.Sprintf("%s/%d", resource, record.ID)))
+	line := fmt.Appendf(nil, "%s  %s/%d  ", record.Time.Time().Format("2006-01-02T15:04:05.000Z"), resource,
+		record.ID)
 	if record.Tombstone {
-		return append(line, paint.As(terminal.Red, "gone")...)
+		line = append(line, "gone"...)
+	} else {
+		line = record.Value.AppendJSON(line, mask)
 	}
-	return record.Value.AppendJSON(line, mask)
+	_, err := env.rows.Write(append(line, '\n'))
+	return err
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
-	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -94,18 +93,6 @@ func TestTailOfABusyTopicPrintsAsManyLinesAsWereAskedFor(t *testing.T) {
 				t.Errorf("-n 5 -o %q prints %d lines:\n%s", form, got, c.stdout)
 			}
 		}
-	}
-}
-
-func TestATerminalsTailIsColoredAndAFilesIsNot(t *testing.T) {
-	record := watermark.Published{ID: 7, Tombstone: true}
-	if got := string(recordText(true, "orders", record, false)); !strings.Contains(got,
-		"\x1b[1morders/7\x1b[0m  \x1b[31mgone\x1b[0m") {
-		t.Errorf("%q", got)
-	}
-	if got := string(recordText(false, "orders", record, false)); !strings.HasSuffix(got, "  orders/7  gone") ||
-		strings.Contains(got, "\x1b") {
-		t.Errorf("%q", got)
 	}
 }
 

@@ -1,10 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -39,28 +40,19 @@ more is compared in parts.
 
 Exit status: 0 identical, 3 different, 1 could not tell (and none is known to differ), 2 wrong usage or
 configuration.`,
+		Args: resourceArgs(0, math.MaxInt),
 		Example: "  storestream verify\n" +
 			"  storestream verify orders -o json | jq '.resources[] | {resource, verdict, stale_ids}'",
 	}
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		names, err := chooseResources(cmd, args, len(args) == 0)
-		if err != nil {
-			return err
-		}
 		return env.inKafka(cmd, func(cfg *config.Config, set *schemas.Set, cluster *producer.Cluster) error {
-			if len(args) == 0 {
+			names := unique(args)
+			if len(names) == 0 {
 				names = cfg.Enabled()
 			}
-			var saying sync.Mutex
-			result, err := verify.Run(cmd.Context(), verify.Config{
-				Settings: cfg, Schemas: set, Cluster: cluster, Resources: names,
-				Say: func(resource, text string) {
-					saying.Lock()
-					defer saying.Unlock()
-					_, _ = fmt.Fprintf(env.stderr, "%s: %s\n", resource, text)
-				},
-			})
+			result, err := verify.Run(cmd.Context(), verify.Config{Settings: cfg, Schemas: set, Cluster: cluster,
+				Resources: names, Say: env.say})
 			if err != nil {
 				return err
 			}
@@ -77,44 +69,45 @@ func printResult(env *environment, result *verify.Result, asJSON bool) error {
 			return err
 		}
 	} else {
-		if err := reportTable(env, result).Print(env.stdout); err != nil {
+		if err := printTable(env.stdout, reportTable(result)); err != nil {
 			return err
 		}
 		printVerdict(env, result)
 	}
-	switch result.Verdict {
+	return verdictError(result.Verdict, strings.Join(result.Names(result.Verdict), ", "))
+}
+
+// verdictError returns the error of a comparison, for its exit status. about names the resources or the row.
+func verdictError(v verify.Verdict, about string) error {
+	switch v {
 	case verify.Different:
-		names := strings.Join(result.Names(verify.Different), ", ")
-		return exitError{exitDifferent, fmt.Errorf("different from the service: %s", names)}
+		return exitError{exitDifferent, errors.New("different from the service: " + about)}
 	case verify.Unknown:
-		return fmt.Errorf("could not tell: %s", strings.Join(result.Names(verify.Unknown), ", "))
+		return errors.New("could not tell: " + about)
 	}
 	return nil
 }
 
-func reportTable(env *environment, result *verify.Result) *terminal.Table {
-	t := env.table("RESOURCE", "SERVICE", "TOPIC", "DEAD LETTERS", "IN FLIGHT", "MISSING", "STALE", "EXTRA",
-		"FIRST IDS").Numbers(1, 2, 3, 4, 5, 6, 7)
+// verdicts are the verdicts in words.
+var verdicts = map[verify.Verdict]string{verify.Identical: "Identical", verify.Different: "DIFFERENT",
+	verify.Unknown: "Could not tell"}
+
+func reportTable(result *verify.Result) [][]string {
+	rows := [][]string{{"RESOURCE", "SERVICE", "TOPIC", "DEAD LETTERS", "IN FLIGHT", "MISSING", "STALE", "EXTRA",
+		"FIRST IDS"}}
 	for _, r := range result.Resources {
 		if r.Verdict == verify.Unknown {
 			cells := append([]string{r.Resource}, slices.Repeat([]string{"-"}, 7)...)
-			t.Row(append(cells, env.paint.As(terminal.Yellow, "could not tell"))...)
+			rows = append(rows, append(cells, "could not tell"))
 			continue
 		}
 		cells := []string{r.Resource}
-		for _, n := range []int{r.SourceRows, r.TopicRows, r.DeadLetters, r.InFlight} {
+		for _, n := range []int{r.SourceRows, r.TopicRows, r.DeadLetters, r.InFlight, r.Missing, r.Stale, r.Extra} {
 			cells = append(cells, terminal.Count(n))
 		}
-		for _, n := range []int{r.Missing, r.Stale, r.Extra} {
-			text := terminal.Count(n)
-			if n > 0 {
-				text = env.paint.As(terminal.Red, text)
-			}
-			cells = append(cells, text)
-		}
-		t.Row(append(cells, firstIDs(r))...)
+		rows = append(rows, append(cells, firstIDs(r)))
 	}
-	return t
+	return rows
 }
 
 // fewIDs is how many ids of each kind the table shows.
@@ -141,20 +134,16 @@ func firstIDs(r *verify.Report) string {
 
 // printVerdict prints the verdict, and the notes of each resource.
 func printVerdict(env *environment, result *verify.Result) {
-	switch result.Verdict {
-	case verify.Identical:
+	about := strings.Join(result.Names(result.Verdict), ", ")
+	if result.Verdict == verify.Identical {
 		rows := 0
 		for _, r := range result.Resources {
 			rows += r.SourceRows
 		}
-		env.print("\n%s %s of %s, row by row.\n", env.paint.As(terminal.Green, "Identical:"),
-			terminal.Plural(rows, "row"), terminal.Plural(len(result.Resources), "resource"))
-	case verify.Different:
-		env.print("\n%s %s.\n", env.paint.As(terminal.Red, "DIFFERENT:"),
-			strings.Join(result.Names(verify.Different), ", "))
-	case verify.Unknown:
-		env.print("\n%s\n", env.paint.As(terminal.Yellow, "Could not tell."))
+		about = terminal.Plural(rows, "row") + " of " + terminal.Plural(len(result.Resources), "resource") +
+			", row by row"
 	}
+	env.print("\n%s: %s.\n", verdicts[result.Verdict], about)
 	for _, r := range result.Resources {
 		if r.Error != "" {
 			env.print("%s: %s\n", r.Resource, r.Error)

@@ -186,7 +186,7 @@ func TestVerifySaysWhyItCouldNotTell(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.do("verify", "orders").expect(t, exitFailed, "could not tell", "orders: topic store.orders does not exist",
-		"Could not tell.")
+		"Could not tell: ")
 	do(t, "verify", "--set", "kafka.brokers="+stage.Nowhere(t)).expect(t, exitFailed, "does not answer: ")
 	s.Publish("users", nil, nil, nil)
 	s.Publish("products", nil, nil, nil)
@@ -244,7 +244,7 @@ func TestVerifyDoesNotCallATopicEqualThatWasMadeAnewMeanwhile(t *testing.T) {
 	s.remake("store.users", 2) // it has read the topic before
 	hang(0)
 	wait().expect(t, exitFailed, "users: topic store.users was created anew while it was compared",
-		"Could not tell.")
+		"Could not tell: ")
 }
 
 // A topic that was made anew has what its partitions are, whatever the watermark of the one before tells.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -74,56 +75,50 @@ func notUpToDate(resources []health.Resource) error {
 
 // printOverview prints the table, whether all is up to date, and what to know of each resource.
 func printOverview(env *environment, deadLetters string, resources []health.Resource) error {
-	t := env.table("RESOURCE", "SETTLED", "", "AS OF", "LAG", "PUBLISHED", "SWEPT", "OWNER", "REQUEST").
-		Numbers(2, 4, 5)
+	rows := [][]string{{"RESOURCE", "SETTLED", "", "AS OF", "LAG", "PUBLISHED", "SWEPT", "OWNER", "REQUEST"}}
 	var largest health.Resource // lag of those that are enabled
 	for _, r := range resources {
-		lag, owner := "-", ownerText(r)
+		lag := "-"
 		if r.LagSeconds != nil {
 			lag = terminal.Duration(r.Lag())
 		}
-		if !r.UpToDate {
-			lag = env.paint.As(terminal.Red, lag)
-		}
-		if r.State == health.Unowned {
-			owner = env.paint.As(terminal.Red, owner)
-		}
-		t.Row(r.Name, pointerText(r.Settled), ago(r.Settled, r.Now), pointerText(r.AsOf), lag,
-			terminal.Count(r.Rows), sweptText(r), owner, requestText(r))
+		rows = append(rows, []string{r.Name, pointerText(r.Settled), ago(r.Settled, r.Now), pointerText(r.AsOf),
+			lag, terminal.Count(r.Rows), sweptText(r), ownerText(r), cmp.Or(requestText(r), "-")})
 		if r.Enabled && r.LagSeconds != nil && (largest.LagSeconds == nil || r.Lag() > largest.Lag()) {
 			largest = r
 		}
 	}
-	if err := t.Print(env.stdout); err != nil {
+	if err := printTable(env.stdout, rows); err != nil {
 		return err
 	}
 	switch {
 	case notUpToDate(resources) != nil:
-		env.print("\n%s\n", env.paint.As(terminal.Red, "NOT up to date."))
+		env.print("\nNOT up to date.\n")
 	case largest.LagSeconds == nil:
 		env.print("\nNo resource is enabled here.\n")
 	default:
-		env.print("\n%s the largest lag is %s (%s).\n", env.paint.As(terminal.Green, "Everything is up to date:"),
-			terminal.Duration(largest.Lag()), largest.Name)
+		env.print("\nEverything is up to date: the largest lag is %s (%s).\n", terminal.Duration(largest.Lag()),
+			largest.Name)
 	}
 	for _, r := range resources {
-		style := terminal.Yellow
-		if !r.UpToDate {
-			style = terminal.Red
-		}
 		for _, note := range notes(r, deadLetters) {
-			env.print("%s\n", env.paint.As(style, r.Name+": "+note))
+			env.print("%s: %s\n", r.Name, note)
 		}
 	}
 	return nil
 }
 
+// stateText says why a resource is as it is, and what to do.
+func stateText(r health.Resource) string {
+	if r.Remedy == "" {
+		return r.Text()
+	}
+	return r.Text() + " -> " + r.Remedy
+}
+
 // notes says why a resource is as it is, what is wrong with its topic, and what to do.
 func notes(r health.Resource, deadLetters string) (notes []string) {
-	if text := r.Text(); text != "" {
-		if r.Remedy != "" {
-			text += " -> " + r.Remedy
-		}
+	if text := stateText(r); text != "" {
 		notes = append(notes, text)
 	}
 	if r.Swept != nil && r.Swept.Left != "" {
@@ -177,13 +172,16 @@ func ownerText(r health.Resource) string {
 	return fmt.Sprintf("none (last %s, %s)", r.Instance, ago(r.Written, r.Now))
 }
 
-// requestText returns the request in hand, or those that wait.
+// requestText returns the requests in hand and those that wait, "" if there are none.
 func requestText(r health.Resource) string {
 	var parts []string
 	if r.Replay != nil {
 		parts = append(parts, "replaying from "+rowTime(r.Replay.From.Time()))
 	}
-	if r.Sweep != nil {
+	switch {
+	case r.Sweep != nil && r.Sweep.Tried == nil && r.Sweep.From == nil:
+		parts = append(parts, "a sweep is due")
+	case r.Sweep != nil:
 		parts = append(parts, "sweeping")
 	}
 	if n := len(r.Erase); n > 0 {
@@ -195,9 +193,6 @@ func requestText(r health.Resource) string {
 			what += " to " + pointerText(p.To)
 		}
 		parts = append(parts, what+" by "+p.By)
-	}
-	if len(parts) == 0 {
-		return "-"
 	}
 	return strings.Join(parts, "; ")
 }

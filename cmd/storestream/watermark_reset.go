@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
-	"github.com/storestream/storestream/cmd/storestream/internal/overview"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
@@ -22,6 +22,7 @@ func watermarkReset(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "reset RESOURCE... --to TIME",
 		ValidArgs: schemas.Names(),
+		Args:      resourceArgs(0, math.MaxInt),
 		Short:     "Publish rows again from a time on (replay)",
 		Long: `Asks the running instance to publish again every row with updated_at at or after TIME, each at
 its newest state, without a restart. A consumer sees those rows a second time. TIME is RFC 3339, or a day
@@ -35,17 +36,15 @@ published.`,
 		"`TIME` from which rows are published again: 2026-11-20T09:30:00Z or 2026-11-20")
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		names, err := chooseResources(cmd, args, o.all)
-		if err != nil {
-			return err
-		}
 		at, err := resetTime(cmd, to, time.Now())
 		if err != nil {
 			return err
 		}
 		o.To, o.what = &at, "a replay from "+at.String()
-		explain := func(f *follower, names []string) error { return explainReset(cmd.Context(), f, names, at) }
-		return o.send(env, cmd, names, explain, "Publish these again?")
+		return o.send(env, cmd, unique(args), "Publish these again?", func(cluster *producer.Cluster,
+			names []string) error {
+			return explainReset(cmd.Context(), env, cluster, names, at)
+		})
 	}
 	return cmd
 }
@@ -63,24 +62,20 @@ func resetTime(cmd *cobra.Command, text string, now time.Time) (schemas.Instant,
 	return max(schemas.InstantOf(at), schemas.MinInstant), nil
 }
 
-// explainReset says how much of each resource is published again, and who will do it.
-func explainReset(ctx context.Context, f *follower, names []string, at schemas.Instant) error {
+// explainReset says how much of each resource is published again.
+func explainReset(ctx context.Context, env *environment, cluster *producer.Cluster, names []string,
+	at schemas.Instant) error {
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 	defer cancel()
-	all, err := overview.Glance(ctx, f.cfg, f.cluster)
-	if err != nil {
-		return err
-	}
-	f.env.print("Every row with updated_at at or after %s is published again, at its newest state, and "+
+	env.print("Every row with updated_at at or after %s is published again, at its newest state, and "+
 		"consumers see it a second time:\n\n", at)
-	t := f.env.table("RESOURCE", "SETTLED NOW", "ROWS, AT MOST", "OWNER").Numbers(2)
+	rows := [][]string{{"RESOURCE", "ROWS, AT MOST"}}
 	for _, name := range names {
-		records, err := producer.RecordsSince(ctx, f.cluster, name, at)
+		records, err := producer.RecordsSince(ctx, cluster, name, at)
 		if err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) { // no such topic: nothing to publish again
 			return err
 		}
-		r := find(all, name)
-		t.Row(name, pointerText(r.Settled), terminal.Count(records), ownerText(r))
+		rows = append(rows, []string{name, terminal.Count(records)})
 	}
-	return t.Print(f.env.stdout)
+	return printTable(env.stdout, rows)
 }

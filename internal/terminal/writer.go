@@ -1,12 +1,23 @@
+// Package terminal prints for people: text without what a terminal would obey, and numbers, times and sizes
+// as people write them.
 package terminal
 
 import (
 	"cmp"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 )
+
+// Is reports whether a stream is a terminal.
+func Is(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
 
 // Escape replaces characters that a terminal would obey, or that would deceive its reader: control characters
 // (C0 but tab and newline, DEL, C1), the line separators and bidirectional overrides of Unicode, and bytes
@@ -46,41 +57,22 @@ func deceives(r rune) bool {
 	return false
 }
 
-// Writer escapes text and writes it to W, see Escape. Styles of a Paint stay if Paint is true. Each Write has
-// to consist of whole characters.
+// Writer escapes text and writes it to W, see Escape. Each Write has to consist of whole characters.
 type Writer struct {
-	W     io.Writer
-	Paint Paint
-	Hide  func(text string) string // if set, masks the secrets in a text
-	Err   error                    // the error of the first Write that failed
+	W    io.Writer
+	Hide func(text string) string // if set, masks the secrets in a text
+	Err  error                    // the error of the first Write that failed
 }
 
 // Write is io.Writer's.
-func (w *Writer) Write(text []byte) (int, error) {
-	if _, err := io.WriteString(w.W, w.escape(w.hide(string(text)))); err != nil {
+func (w *Writer) Write(p []byte) (int, error) {
+	text := string(p)
+	if w.Hide != nil {
+		text = w.Hide(text)
+	}
+	if _, err := io.WriteString(w.W, Escape(text)); err != nil {
 		w.Err = cmp.Or(w.Err, err)
 		return 0, err
 	}
-	return len(text), nil
-}
-
-func (w *Writer) hide(text string) string {
-	if w.Hide == nil {
-		return text
-	}
-	return w.Hide(text)
-}
-
-func (w *Writer) escape(text string) string {
-	if !w.Paint {
-		return Escape(text)
-	}
-	var b strings.Builder
-	for at := styled.FindStringIndex(text); at != nil; at = styled.FindStringIndex(text) {
-		b.WriteString(Escape(text[:at[0]]))
-		b.WriteString(text[at[0]:at[1]])
-		text = text[at[1]:]
-	}
-	b.WriteString(Escape(text))
-	return b.String()
+	return len(p), nil
 }

@@ -3,8 +3,10 @@ package terminal
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -25,22 +27,28 @@ func TestWhatATerminalWouldObeyIsEscaped(t *testing.T) {
 	}
 }
 
-func TestOnlyOurOwnStylesReachATerminalAndNoneAPipe(t *testing.T) {
-	painted := Paint(true).As(Red, "not\x1b[5mice") + " \x1b[8mhidden \x1b[31;5m"
-	for _, test := range []struct {
-		paint Paint
-		want  string
-	}{
-		{true, "\x1b[31mnot\\u001b[5mice\x1b[0m \\u001b[8mhidden \\u001b[31;5m"},
-		{false, `\u001b[31mnot\u001b[5mice\u001b[0m \u001b[8mhidden \u001b[31;5m`},
-	} {
-		var out bytes.Buffer
-		if n, err := (&Writer{W: &out, Paint: test.paint}).Write([]byte(painted)); n != len(painted) || err != nil {
-			t.Errorf("%d of %d, %v", n, len(painted), err)
-		}
-		if out.String() != test.want {
-			t.Errorf("paint %v: %q, expected %q", test.paint, out.String(), test.want)
-		}
+func TestAWriterHidesSecretsAndEscapes(t *testing.T) {
+	var out bytes.Buffer
+	w := &Writer{W: &out, Hide: func(text string) string { return strings.ReplaceAll(text, "geheim", "***") }}
+	const text, want = "\x1b[31mred\x1b[0m geheim", `\u001b[31mred\u001b[0m ***`
+	if n, err := w.Write([]byte(text)); n != len(text) || err != nil || out.String() != want {
+		t.Errorf("%q, %d of %d, %v", out.String(), n, len(text), err)
+	}
+}
+
+func TestUnitsAreWrittenAsPeopleDo(t *testing.T) {
+	got := []string{
+		Count(0), Count(999), Count(1000), Count(int64(-1234567)), Plural(1, "row"), Plural(1000, "row"),
+		Duration(-time.Second), Duration(840 * time.Millisecond), Duration(42 * time.Second),
+		Duration(185 * time.Second), Duration(130 * time.Minute), Duration(99 * time.Hour),
+	}
+	want := []string{
+		"0", "999", "1,000", "-1,234,567", "1 row", "1,000 rows",
+		"0.0s", "0.8s", "42s",
+		"3m5s", "2h10m", "4d3h",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nexpected %q", got, want)
 	}
 }
 

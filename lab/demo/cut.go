@@ -4,8 +4,6 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/storestream/storestream/internal/terminal"
 )
 
 var painted = regexp.MustCompile("\x1b\\[[0-9;]*m")
@@ -13,7 +11,7 @@ var painted = regexp.MustCompile("\x1b\\[[0-9;]*m")
 // cut shortens text to so many columns. The last column then shows that text is missing. Styles stay and end
 // as in text.
 func cut(text string, columns int) string {
-	if terminal.Width(text) <= columns {
+	if columnsOf(text) <= columns {
 		return text
 	}
 	var b strings.Builder

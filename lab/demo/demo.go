@@ -55,7 +55,7 @@ func newDemo(o options, environ []string, stdout io.Writer) *demo {
 // run starts the parts one after the other and shows their work until ctx is done, the time is over, or a
 // part fails. Then it stops them in reverse. An interrupt is no error.
 func (d *demo) run(ctx context.Context) (err error) {
-	d.screen.print(d.screen.paint.As(terminal.Bold, "storestream demo")+
+	d.screen.print(d.screen.paint.as(bold, "storestream demo")+
 		": everything on this machine and in one process tree; Ctrl-C ends it and leaves nothing behind", "")
 	defer func() { err = errors.Join(err, d.stop()) }()
 	w, err := d.start(ctx)

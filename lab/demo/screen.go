@@ -16,7 +16,7 @@ import (
 type screen struct {
 	out      io.Writer
 	terminal *os.File // nil if out cannot move a cursor
-	paint    terminal.Paint
+	paint    paint
 	drawn    int   // lines of the block at the end, which draw replaces
 	passing  bool  // that block goes when something else is written
 	err      error // of the first write that failed
@@ -25,7 +25,7 @@ type screen struct {
 func newScreen(out io.Writer, environ []string) *screen {
 	s := &screen{out: out}
 	if f, ok := out.(*os.File); ok && terminal.Is(f) && !slices.Contains(environ, "TERM=dumb") {
-		s.terminal, s.paint = f, terminal.PaintFor(true, environ)
+		s.terminal, s.paint = f, paintFor(environ)
 	}
 	return s
 }
@@ -57,9 +57,9 @@ func (s *screen) write(text string) {
 // part writes a part's name, its address and remarks. It skips empty remarks.
 func (s *screen) part(name, where string, remarks ...string) {
 	remark := strings.Join(slices.DeleteFunc(remarks, func(r string) bool { return r == "" }), "; ")
-	line := "  " + s.paint.As(terminal.Bold, fmt.Sprintf("%-17s", name)) + " " + s.paint.As(terminal.Cyan, where)
+	line := "  " + s.paint.as(bold, fmt.Sprintf("%-17s", name)) + " " + s.paint.as(cyan, where)
 	if remark != "" {
-		line += strings.Repeat(" ", max(0, 27-len(where))) + " " + s.paint.As(terminal.Faint, remark)
+		line += strings.Repeat(" ", max(0, 27-len(where))) + " " + s.paint.as(faint, remark)
 	}
 	s.print(line)
 }
@@ -67,7 +67,7 @@ func (s *screen) part(name, where string, remarks ...string) {
 // reason writes below a part why it is as it is.
 func (s *screen) reason(err error) {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		s.print("    " + s.paint.As(terminal.Yellow, line))
+		s.print("    " + s.paint.as(yellow, line))
 	}
 }
 
@@ -78,8 +78,8 @@ func (s *screen) starting(name string) { s.waiting(name, "starting") }
 func (s *screen) waiting(name, words string) {
 	if s.terminal != nil {
 		width, _ := s.size()
-		s.draw([]string{"  " + s.paint.As(terminal.Bold, fmt.Sprintf("%-17s", name)) + " " +
-			s.paint.As(terminal.Faint, cut(words, width-20))})
+		s.draw([]string{"  " + s.paint.as(bold, fmt.Sprintf("%-17s", name)) + " " +
+			s.paint.as(faint, cut(words, width-20))})
 		s.passing = true
 	}
 }
@@ -93,7 +93,7 @@ func (s *screen) farewell(text string) {
 }
 
 func (s *screen) note(format string, args ...any) {
-	s.print("  " + s.paint.As(terminal.Faint, fmt.Sprintf(format, args...)))
+	s.print("  " + s.paint.as(faint, fmt.Sprintf(format, args...)))
 }
 
 // draw replaces the lines that it wrote last, as long as they are still the last ones. If out is not a

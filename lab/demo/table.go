@@ -17,7 +17,7 @@ import (
 const wideTerminal = 96
 
 // table shows every resource in at most width columns, so that no line wraps.
-func table(s status.Snapshot, paint terminal.Paint, width int) []string {
+func table(s status.Snapshot, p paint, width int) []string {
 	const margin = "  "
 	if width <= len(margin) {
 		return nil
@@ -30,14 +30,16 @@ func table(s status.Snapshot, paint terminal.Paint, width int) []string {
 	}
 	// The spaces keep the columns as wide as their later figures, so that the table does not jump.
 	head := fit("TOPIC", "SOURCE", "PUBLISHED", "ROWS/S", "    LAG", "SETTLED (UTC)      ", "STATE")
-	t := terminal.NewTable(paint, head...)
-	t.Numbers(rows, rows+1, rows+2)
+	for i := range head {
+		head[i] = p.as(bold, head[i])
+	}
+	all := [][]string{head}
 	for _, r := range s.Resources {
 		text, style := state(r, s.Now)
-		t.Row(fit(paint.As(terminal.Bold, "store."+r.Name), paint.As(terminal.Faint, r.Source),
-			terminal.Count(r.Rows), perSecond(r.RowsPerSecond), lag(r), instant(r.Settled), paint.As(style, text))...)
+		all = append(all, fit(p.as(bold, "store."+r.Name), p.as(faint, r.Source), terminal.Count(r.Rows),
+			perSecond(r.RowsPerSecond), lag(r), instant(r.Settled), p.as(style, text)))
 	}
-	lines := t.Lines()
+	lines := aligned(all, rows, rows+1, rows+2)
 	for i := range lines {
 		lines[i] = margin + strings.TrimRight(cut(lines[i], width-len(margin)), " ")
 	}
@@ -64,17 +66,17 @@ func plain(s status.Snapshot, trouble []string) []string {
 }
 
 // state is how a resource is, in a word or two.
-func state(r health.Resource, now time.Time) (string, terminal.Style) {
+func state(r health.Resource, now time.Time) (string, style) {
 	text := strings.ReplaceAll(string(r.State), "_", " ")
 	switch r.State {
 	case health.Failing, health.Blocked:
-		return text + " for " + terminal.Duration(now.Sub(r.Since)), terminal.Red
+		return text + " for " + terminal.Duration(now.Sub(r.Since)), red
 	case health.Unowned, health.Stalled, health.Unreadable:
-		return text, terminal.Red
+		return text, red
 	case health.Following:
-		return text, terminal.Green
+		return text, green
 	}
-	return text, terminal.Yellow
+	return text, yellow
 }
 
 func lag(r health.Resource) string {
@@ -109,7 +111,7 @@ func wrap(text string, columns int) []string {
 		switch {
 		case line == "":
 			line = word
-		case terminal.Width(line)+1+terminal.Width(word) <= columns:
+		case columnsOf(line)+1+columnsOf(word) <= columns:
 			line += " " + word
 		default:
 			lines = append(lines, line)

@@ -69,6 +69,23 @@ func TestNoLineOfTheTableIsWiderThanTheTerminal(t *testing.T) {
 	}
 }
 
+func TestOnlyTerminalsThatWantColorsGetThem(t *testing.T) {
+	for _, test := range []struct {
+		environ []string
+		want    paint
+	}{
+		{[]string{"TERM=xterm"}, true},
+		{[]string{"NO_COLOR=1"}, false},
+		{[]string{"NO_COLOR="}, true},
+		{[]string{"NO_COLOR=1", "NO_COLOR="}, true},
+		{[]string{"TERM=dumb"}, false},
+	} {
+		if got := paintFor(test.environ); got != test.want {
+			t.Errorf("%s: %v", test.environ, got)
+		}
+	}
+}
+
 func TestColoursChangeNoAlignment(t *testing.T) {
 	coloured := table(sample(), true, 100)
 	strip := strings.NewReplacer("\x1b[0m", "", "\x1b[1m", "", "\x1b[2m", "", "\x1b[31m", "", "\x1b[32m", "",

@@ -68,13 +68,13 @@ func (f *failures) count(total int, now time.Time) int {
 
 // invite prints the settings for a consumer, and commands to try next.
 func (w *watch) invite(ctx context.Context) {
-	w.screen.print("", w.screen.paint.As(terminal.Bold, "For a consumer of your own")+
+	w.screen.print("", w.screen.paint.as(bold, "For a consumer of your own")+
 		" (docs/consuming.md has examples to run):")
 	w.screen.print(w.consumerSettings()...)
-	w.screen.print("", w.screen.paint.As(terminal.Bold, "Try in another terminal:"))
+	w.screen.print("", w.screen.paint.as(bold, "Try in another terminal:"))
 	for _, i := range invitations(ctx, w.stream, w.ports, w.db, w.apache, w.registry) {
 		if i.shows != "" {
-			w.screen.print("  " + w.screen.paint.As(terminal.Faint, "# "+i.shows))
+			w.screen.print("  " + w.screen.paint.as(faint, "# "+i.shows))
 		}
 		w.screen.print("  " + i.command)
 	}
@@ -141,10 +141,10 @@ func (w *watch) show() {
 	lines := table(w.snapshot, w.screen.paint, width)
 	for _, text := range trouble {
 		for _, line := range wrap(text, width-2) {
-			lines = append(lines, "  "+w.screen.paint.As(terminal.Yellow, line))
+			lines = append(lines, "  "+w.screen.paint.as(yellow, line))
 		}
 	}
-	lines = append(lines, "", "  "+w.screen.paint.As(terminal.Faint, cut(w.footer(), width-2)))
+	lines = append(lines, "", "  "+w.screen.paint.as(faint, cut(w.footer(), width-2)))
 	// The cursor cannot go back up to a line that has left the screen.
 	w.screen.draw(lines[:min(len(lines), max(1, height-1))])
 }

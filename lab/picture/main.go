@@ -56,7 +56,7 @@ func draw(r io.Reader, w io.Writer) error {
 
 var escape = regexp.MustCompile("\x1b\\[([0-9;]*)([A-Za-z])")
 
-// looks are the styles that storestream's package terminal gives, by their SGR code.
+// looks are the styles of build/terminal and of the demo, by their SGR code.
 var looks = map[string]string{"1": `font-weight="bold"`, "2": `opacity="0.6"`, "31": `fill="#ff7b72"`,
 	"32": `fill="#7ee787"`, "33": `fill="#e3b341"`, "36": `fill="#79c0ff"`}
 

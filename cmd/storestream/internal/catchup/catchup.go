@@ -16,12 +16,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -49,11 +48,9 @@ const lookEvery = 500 * time.Millisecond
 // errStopped: the instance ended before it was asked to.
 var errStopped = errors.New("the instance stopped by itself")
 
-// Run runs the instance until every resource is done, and then stops it in good order. It returns the
-// watermarks. Its error names the resources that made no progress for too long, and why; or it is the
-// instance's.
-func Run(ctx context.Context, c Config, instance func(context.Context) error) (
-	map[string]watermark.Watermark, error) {
+// Run runs the instance until every resource is done, and then stops it in good order. Its error names the
+// resources that made no progress for too long, and why; or it is the instance's.
+func Run(ctx context.Context, c Config, instance func(context.Context) error) error {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	watching, unwatch := context.WithCancelCause(ctx)
@@ -63,27 +60,21 @@ func Run(ctx context.Context, c Config, instance func(context.Context) error) (
 		unwatch(cmp.Or(err, errStopped))
 		ended <- err
 	}()
-	all := map[string]*progress{}
-	for _, name := range c.Resources {
-		all[name] = &progress{mark: watermark.New(name), moved: time.Now()}
-	}
-	err := c.wait(watching, all)
+	err := c.wait(watching)
 	stop()
 	if failed := <-ended; failed != nil && !errors.Is(err, failed) {
 		err = errors.Join(err, failed)
 	}
-	marks := map[string]watermark.Watermark{}
-	for name, p := range all {
-		marks[name] = p.mark
-	}
-	return marks, err
+	return err
 }
 
 // wait returns nil when every resource is done. A broker that does not answer is no progress, and no more
 // than that: it may come back.
-func (c *Config) wait(ctx context.Context, all map[string]*progress) error {
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
+func (c *Config) wait(ctx context.Context) error {
+	all := map[string]*progress{}
+	for _, name := range c.Resources {
+		all[name] = &progress{mark: watermark.New(name), moved: time.Now()}
+	}
 	for {
 		reading, cancel := context.WithTimeout(ctx, c.Patience)
 		marks, unreadable, readErr := c.Watermarks(reading)
@@ -111,40 +102,36 @@ func (c *Config) wait(ctx context.Context, all map[string]*progress) error {
 		if !open {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-ticker.C:
+		if err := wait.For(ctx, lookEvery); err != nil {
+			return err
 		}
 	}
 }
 
-// why says why a resource stands still. readErr is why its watermark could not be read, or nil.
+// why says why a resource stands still: what the instance here knows, or else how far its watermark is, and
+// who wrote it. readErr is why its watermark could not be read, or nil.
 func (c *Config) why(p *progress, readErr error) string {
-	if readErr != nil && !errors.Is(readErr, context.DeadlineExceeded) {
-		return readErr.Error()
-	}
 	s := c.Status()
-	i := slices.IndexFunc(s.Resources, func(r health.Resource) bool { return r.Name == p.mark.Resource })
 	switch {
-	case i >= 0 && s.Resources[i].Trouble != nil:
-		return s.Resources[i].Why
-	case i >= 0 && s.Resources[i].Owned && s.Resources[i].Doing != "":
-		return s.Resources[i].Doing
 	case s.Waiting != "":
 		return s.Waiting
-	case p.trouble != nil:
-		return p.trouble.Why
-	}
-	stands := "nothing of it is settled yet"
-	if p.mark.Settled != schemas.MinInstant {
-		stands = "it stands at " + p.mark.Settled.Time().Format(time.RFC3339)
-	}
-	switch {
-	case p.mark.Instance != "" && p.mark.Instance != c.Instance:
-		return stands + ", last written by instance " + p.mark.Instance + ", whose log says more"
 	case readErr != nil:
-		return "the broker does not answer: " + readErr.Error()
+		return "its watermark cannot be read: " + readErr.Error()
 	}
-	return stands + " and no error is known; the log may say more"
+	for _, r := range s.Resources {
+		if r.Name != p.mark.Resource {
+			continue
+		}
+		if r.Trouble == nil && r.Doing != "" {
+			return r.Doing
+		}
+		if r.Why != "" {
+			return r.Why
+		}
+	}
+	stands := "no pass of it is complete yet"
+	if p.mark.AsOf != schemas.MinInstant {
+		stands = "its last complete pass began at " + p.mark.AsOf.String()
+	}
+	return stands + "; the log of instance " + cmp.Or(p.mark.Instance, c.Instance) + " may say more"
 }

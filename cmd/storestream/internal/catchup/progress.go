@@ -14,7 +14,7 @@ type progress struct {
 	// ahead is the last as of that lay ahead of our clock, and seen is how many there were.
 	ahead   schemas.Instant
 	seen    int
-	trouble *watermark.Trouble // why it is blocked, delayed or failing, or nil
+	trouble *watermark.Trouble // the last watermark's
 }
 
 // enoughAhead is the one that was seen first, and two more.

@@ -18,10 +18,7 @@ import (
 
 // New is a log that writes to w. The configuration has been checked.
 func New(cfg config.Log, w io.Writer) *zap.Logger {
-	level, err := zapcore.ParseLevel(cfg.Level)
-	if err != nil {
-		level = zapcore.InfoLevel
-	}
+	level, _ := zapcore.ParseLevel(cfg.Level)
 	fields := zapcore.EncoderConfig{TimeKey: "time", LevelKey: "level", NameKey: "part", MessageKey: "msg",
 		LineEnding: "\n", EncodeLevel: zapcore.LowercaseLevelEncoder, EncodeDuration: zapcore.StringDurationEncoder,
 		EncodeTime: func(t time.Time, enc zapcore.PrimitiveArrayEncoder) {
