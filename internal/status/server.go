@@ -86,11 +86,11 @@ func Listen(c Config, board *Board, metrics prometheus.Gatherer) (*Server, error
 	if secure != nil {
 		listener = tls.NewListener(listener, secure)
 	}
-	sampling, stop := context.WithCancel(context.Background())
+	open, stop := context.WithCancel(context.Background())
 	s := &Server{
 		board: board, secrets: cmp.Or(c.Rotation, &rotation.Set{}), guard: newGuard(c.Addr, c.Hosts, c.Token),
 		listener: listener,
-		closing:  sampling.Done(), stop: stop, ended: make(chan struct{}),
+		closing:  open.Done(), stop: stop, ended: make(chan struct{}),
 	}
 	s.http = &http.Server{
 		Handler:           s.routes(metrics),
@@ -104,12 +104,9 @@ func Listen(c Config, board *Board, metrics prometheus.Gatherer) (*Server, error
 		// net/http answers OPTIONS * by itself, without a look at the host and the token.
 		DisableGeneralOptionsHandler: true,
 	}
-	sampled := make(chan struct{})
-	go func() { defer close(sampled); board.sample(sampling) }()
 	go func() {
 		defer close(s.ended)
 		_ = s.http.Serve(listener) // http.ErrServerClosed: only Close ends it
-		<-sampled
 	}()
 	return s, nil
 }
@@ -227,9 +224,8 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 	_ = enc.Encode(s.shown(r, s.board.Document())) // a reader that has gone does not matter
 }
 
-// events sends one page its events: "status" at once and then every second (a Snapshot), "latest" when rows
-// were published ([]Upsert) and "history" when it has grown (a History). It ends when the reader has gone or
-// is too slow.
+// events sends one page its events: "status" at once and then every second (a Snapshot), and "latest" when
+// rows were published ([]Upsert). It ends when the reader has gone or is too slow.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	page, control := s.clean(w), http.NewResponseController(w)
@@ -245,13 +241,10 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	hasHistory, hasLatest := -1, -1 // the versions that the page has
-	for s.guard.admits(r) {         // the token may have been replaced meanwhile
+	hasLatest := -1         // the version that the page has
+	for s.guard.admits(r) { // the token may have been replaced meanwhile
 		err := errors.Join(control.SetWriteDeadline(time.Now().Add(writeTimeout)),
 			send("status", s.shown(r, s.board.Snapshot())))
-		if history, version := s.board.History(); version != hasHistory {
-			err, hasHistory = errors.Join(err, send("history", history)), version
-		}
 		if latest, version := s.board.feed.latest(); version != hasLatest {
 			err, hasLatest = errors.Join(err, send("latest", latest)), version
 		}

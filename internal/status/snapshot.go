@@ -31,14 +31,12 @@ type Snapshot struct {
 	// Members are the instances of the group, as the group last said.
 	Members   []Member          `json:"members,omitempty"`
 	Resources []health.Resource `json:"resources"` // the enabled ones
-	// History and Latest are set by Board.Document.
-	History *History `json:"history,omitempty"`
-	Latest  []Upsert `json:"latest,omitempty"` // the newest first
+	// Latest is set by Board.Document.
+	Latest []Upsert `json:"latest,omitempty"` // the newest first
 }
 
 // Service is the way to the REST service, for all resources of this instance together.
 type Service struct {
-	RequestsPerSecond float64 `json:"requests_per_second"` // over the last ten seconds; set by the Board
 	// Allowed is the rate that the client keeps to now. It is lower than Ceiling after the service has refused
 	// requests for their rate.
 	Allowed float64 `json:"allowed_per_second"`

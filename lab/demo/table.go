@@ -16,8 +16,30 @@ import (
 // wideTerminal is from how many columns on the table has room for the source.
 const wideTerminal = 96
 
+// rates are rows a second by resource, since the first of the snapshots.
+type rates map[string]float64
+
+// ratesOf takes the snapshots of the last seconds, the oldest first.
+func ratesOf(past []status.Snapshot) rates {
+	all := rates{}
+	if len(past) == 0 {
+		return all
+	}
+	first, last := past[0], past[len(past)-1]
+	before := map[string]int64{}
+	for _, r := range first.Resources {
+		before[r.Name] = r.Published
+	}
+	if seconds := last.Now.Sub(first.Now).Seconds(); seconds > 0 {
+		for _, r := range last.Resources {
+			all[r.Name] = float64(r.Published-before[r.Name]) / seconds
+		}
+	}
+	return all
+}
+
 // table shows every resource in at most width columns, so that no line wraps.
-func table(s status.Snapshot, paint terminal.Paint, width int) []string {
+func table(s status.Snapshot, pace rates, paint terminal.Paint, width int) []string {
 	const margin = "  "
 	if width <= len(margin) {
 		return nil
@@ -35,7 +57,7 @@ func table(s status.Snapshot, paint terminal.Paint, width int) []string {
 	for _, r := range s.Resources {
 		text, style := state(r, s.Now)
 		t.Row(fit(paint.As(terminal.Bold, "store."+r.Name), paint.As(terminal.Faint, r.Source),
-			terminal.Count(r.Rows), perSecond(r.RowsPerSecond), lag(r), instant(r.Settled), paint.As(style, text))...)
+			terminal.Count(r.Rows), perSecond(pace[r.Name]), lag(r), instant(r.Settled), paint.As(style, text))...)
 	}
 	lines := t.Lines()
 	for i := range lines {
@@ -45,7 +67,7 @@ func table(s status.Snapshot, paint terminal.Paint, width int) []string {
 }
 
 // plain is one line a resource, for an output that is not a terminal.
-func plain(s status.Snapshot, trouble []string) []string {
+func plain(s status.Snapshot, pace rates, trouble []string) []string {
 	now := s.Now
 	if now.IsZero() {
 		now = time.Now()
@@ -55,7 +77,7 @@ func plain(s status.Snapshot, trouble []string) []string {
 	for _, r := range s.Resources {
 		text, _ := state(r, s.Now)
 		lines = append(lines, fmt.Sprintf("%s  %-17s %11s published  %7s rows/s  lag %-8s  settled %-19s  %s", at,
-			"store."+r.Name, terminal.Count(r.Rows), perSecond(r.RowsPerSecond), lag(r), instant(r.Settled), text))
+			"store."+r.Name, terminal.Count(r.Rows), perSecond(pace[r.Name]), lag(r), instant(r.Settled), text))
 	}
 	for _, text := range trouble {
 		lines = append(lines, at+"  "+strings.ReplaceAll(text, "\n", " "))
