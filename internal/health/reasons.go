@@ -4,15 +4,12 @@ package health
 // holds the texts in the code to them.
 var Reasons = []Reason{
 	// A limit of storestream.
-	{Code: "memory_full", State: Blocked, Says: "poll.memory is full",
-		Means: "more rows changed since settled than the resource may remember. Nothing is lost or repeated. A " +
-			"first load over REST needs 2MiB, and each open day 24 bytes a row",
-		Remedy: "end what delays settling, which the text names, and it goes on by itself; or set poll.memory to " +
-			"the size that the text names, and restart"},
-	{Code: "memory_too_small", State: Blocked, Says: "poll.memory is too small to go on",
-		Means: "the same at a takeover: it cannot tell whether the rows that it failed to restore were published",
-		Remedy: "set poll.memory to the size that the text names, and restart. It goes on by itself if settled " +
-			"can move through rows that it does know"},
+	{Code: "memory_full", State: Blocked, Says: "poll.memory is full | poll.memory is too small to go on",
+		Means: "more rows changed since settled than the resource may remember; `too small to go on`: a takeover " +
+			"could not restore them, and cannot tell which were published. Nothing is lost or repeated. A first " +
+			"load over REST needs 2MiB, and each open day 24 bytes a row",
+		Remedy: "end what delays settling, and it goes on by itself once settled moves; or set poll.memory to the " +
+			"size that the text names, and restart"},
 
 	// The rows or the fields of the source.
 	{Code: "all_rows_unfit", State: Blocked, Says: "bigger is wrong than those rows",
@@ -106,10 +103,12 @@ var Reasons = []Reason{
 		Remedy: "nothing: it passes with the first transaction on the primary"},
 
 	// Settling: REST. What follows "2026-11-20 cannot be closed:" or "could not be read completely:".
-	{Code: "order_changes", State: SettlingDelayed, Says: "never showed them all",
-		Means: "the order changes between requests, and nothing says how many rows there are",
-		Remedy: "nothing; if it stays for days, `storestream sweep users`, and ask the service's owner for an " +
-			"order that holds, or a count"},
+	{Code: "order_changes", State: SettlingDelayed,
+		Says: "never showed them all | it takes several pages and was read once",
+		Means: "the order changes between requests, and nothing says how many rows there are. Today's pages are " +
+			"then read once in each poll, for half a minute, or three times as long as several passes took",
+		Remedy: "nothing: several passes are tried again. If it stays for days, `storestream sweep users`, and ask " +
+			"the service's owner for an order that holds, or a count"},
 	{Code: "endless_pages", State: SettlingDelayed, Says: "the service says for ever that more pages follow",
 		Means: "`has_more` is true also behind the last row, and `meta.count` does not show how many rows there " +
 			"are, or may not by `store.dialect.count`. Rows are published as they are met, some late by up to an " +
@@ -141,16 +140,6 @@ var Reasons = []Reason{
 		Means: "an answer about a day that is over says that it was made before its end: the service's servers " +
 			"have clocks that differ, or a cache hides `Age`. *No sweep*",
 		Remedy: "set the servers' clocks"},
-	{Code: "rows_moved", State: SettlingDelayed,
-		Says: "rows moved while it was looked for how the service reads to_ dates",
-		Means: "before a set that is too large is cut by created_at, a row has to show whether the days of such " +
-			"a filter are whole, and that row changed meanwhile",
-		Remedy: "nothing: the next poll tries again"},
-	{Code: "read_once", State: SettlingDelayed, Says: "it takes several pages and was read once",
-		Means: "one pass over today's pages does not show that it met all, and several could not either. For " +
-			"half a minute, or three times as long as they took, each poll reads them once",
-		Remedy: "nothing: it then tries several passes again. If that never ends, ask the service's owner for an " +
-			"order that holds, or a count"},
 	{Code: "unfit_page", State: SettlingDelayed, Says: "no row of a page can be published",
 		Means:  "every row of a page breaks the contract: the resource is blocked for them, too",
 		Remedy: "correct at the service the field that the block names"},
@@ -158,8 +147,10 @@ var Reasons = []Reason{
 		Means: "the service's answers do not show that all rows of that day were read. Later days go on. It is " +
 			"tried again after 30 s and then at longer intervals, up to an hour",
 		Remedy: "see the rest of the text"},
-	{Code: "open_window_not_read", State: SettlingDelayed, Says: "could not be read completely",
-		Means:  "this pass could not show that it met all of today's rows, so some may be late",
+	{Code: "open_window_not_read", State: SettlingDelayed,
+		Says: "could not be read completely | rows moved while it was looked for how the service reads to_ dates",
+		Means: "this pass could not show that it met all of today's rows, so some may be late; or a row that was " +
+			"to show whether a filter's days are whole changed meanwhile",
 		Remedy: "nothing: the next poll tries again"},
 
 	// Rows.

@@ -25,7 +25,7 @@ type Board struct {
 // New is a board of an instance that is starting.
 func New(instance, version string) *Board {
 	return &Board{
-		now: time.Now, feed: newFeed(),
+		now: time.Now, feed: feed{last: map[string]time.Time{}},
 		base: Snapshot{Instance: instance, Version: version, Started: time.Now().UTC(), Waiting: "starting"},
 	}
 }
