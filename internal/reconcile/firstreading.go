@@ -84,7 +84,7 @@ func (c *Comparison) foldIntoTable(p watermark.Published) {
 					break
 				}
 			}
-			c.endBefore(nearLast(sample))
+			c.endEarlier(sample)
 			c.rows.RemoveFrom(c.part.Last + 1)
 		}
 	}
@@ -102,20 +102,16 @@ func (c *Comparison) makeRoom() {
 		if ids = slices.Compact(ids); len(ids) < 2 {
 			return
 		}
-		c.endBefore(nearLast(ids))
+		c.endEarlier(ids)
 		c.crowded = true
 	}
 }
 
-// nearLast returns an id that is above about seven eighths of the ids, and above at least one.
-func nearLast(ids []int64) int64 {
+// endEarlier lets the part end below the highest eighth of these ids, of which there are two or more, or where
+// it ends already.
+func (c *Comparison) endEarlier(ids []int64) {
 	slices.Sort(ids)
-	return ids[max(1, len(ids)*7/8)]
-}
-
-// endBefore lets the part end before id, or where it ends already.
-func (c *Comparison) endBefore(id int64) {
-	c.part.Last = min(c.part.Last, id-1)
+	c.part.Last = min(c.part.Last, ids[max(1, len(ids)*7/8)]-1)
 	for id := range c.suspects {
 		if id > c.part.Last {
 			c.Forget(id)

@@ -62,8 +62,7 @@ type Server struct {
 	guard    *guard
 	listener net.Listener
 	http     *http.Server
-	closing  <-chan struct{} // ends the event streams, which Shutdown would wait for
-	stop     context.CancelFunc
+	stop     context.CancelFunc // ends the event streams, which Shutdown would wait for
 	ended    chan struct{}
 }
 
@@ -89,11 +88,11 @@ func Listen(c Config, board *Board, metrics prometheus.Gatherer) (*Server, error
 	open, stop := context.WithCancel(context.Background())
 	s := &Server{
 		board: board, secrets: cmp.Or(c.Rotation, &rotation.Set{}), guard: newGuard(c.Addr, c.Hosts, c.Token),
-		listener: listener,
-		closing:  open.Done(), stop: stop, ended: make(chan struct{}),
+		listener: listener, stop: stop, ended: make(chan struct{}),
 	}
 	s.http = &http.Server{
 		Handler:           s.routes(metrics),
+		BaseContext:       func(net.Listener) context.Context { return open },
 		ReadHeaderTimeout: c.read,
 		ReadTimeout:       c.read,
 		WriteTimeout:      writeTimeout,
@@ -252,9 +251,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		select {
-		case <-r.Context().Done():
-			return
-		case <-s.closing:
+		case <-r.Context().Done(): // the reader has gone, or the server closes
 			return
 		case <-ticker.C:
 		}
