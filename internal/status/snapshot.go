@@ -29,7 +29,7 @@ type Snapshot struct {
 	// Service is the way to the REST service. It is nil if no resource is read over REST.
 	Service *Service `json:"service,omitempty"`
 	// Members are the instances of the group, as the group last said.
-	Members   []Member          `json:"members,omitempty"`
+	Members   []health.Member   `json:"members,omitempty"`
 	Resources []health.Resource `json:"resources"` // the enabled ones
 	// Latest is set by Board.Document.
 	Latest []Upsert `json:"latest,omitempty"` // the newest first
@@ -62,13 +62,6 @@ type Property struct {
 	// Evidence says which answer has shown it, or contradicted what was known, and Since is when.
 	Evidence string    `json:"evidence,omitzero"`
 	Since    time.Time `json:"since,omitzero"`
-}
-
-// Member is an instance of the group.
-type Member struct {
-	Instance string   `json:"instance"`
-	Enabled  []string `json:"enabled"` // resources
-	Owned    []string `json:"owned"`
 }
 
 // Ready reports whether every resource that this instance owns has completed a pass. The lines name the

@@ -44,7 +44,7 @@ type monitor struct {
 	mu sync.Mutex
 	// As of the last answer of the group.
 	asked     time.Time // zero: it has not answered yet
-	members   []producer.Member
+	members   []health.Member
 	ownership map[string]*ownership.Resource
 	// As of the last look at the topics.
 	looked      time.Time
@@ -114,7 +114,7 @@ func (m *monitor) look(ctx context.Context) {
 		m.failing = now
 	}
 	if err == nil && !sharing {
-		slices.SortFunc(members, func(a, b producer.Member) int { return strings.Compare(a.Instance, b.Instance) })
+		slices.SortFunc(members, func(a, b health.Member) int { return strings.Compare(a.Instance, b.Instance) })
 		m.asked, m.members = now, members
 		owners := ownership.ByResource(members)
 		for name, o := range m.ownership {
@@ -203,10 +203,7 @@ func (m *monitor) resource(name string, owned, paused bool) health.Resource {
 func (m *monitor) addTo(s *status.Snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, member := range m.members {
-		s.Members = append(s.Members,
-			status.Member{Instance: member.Instance, Enabled: member.Resources, Owned: member.Owned})
-	}
+	s.Members = m.members
 	if m.failing.IsZero() || m.now().Sub(m.failing) < monitorEvery || s.Waiting != "" {
 		return
 	}
