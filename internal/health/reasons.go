@@ -8,8 +8,8 @@ var Reasons = []Reason{
 		Means: "more rows changed since settled than the resource may remember; `too small to go on`: a takeover " +
 			"could not restore them, and cannot tell which were published. Nothing is lost or repeated. A first " +
 			"load over REST needs 2MiB, and each open day 24 bytes a row",
-		Remedy: "end what delays settling, and it goes on by itself once settled moves; or set poll.memory to the " +
-			"size that the text names, and restart"},
+		Remedy: "end what delays settling, and it goes on by itself once settled moves; or set poll.memory to " +
+			"the size that the text names, and restart"},
 
 	// The rows or the fields of the source.
 	{Code: "all_rows_unfit", State: Blocked, Says: "bigger is wrong than those rows",
@@ -107,8 +107,8 @@ var Reasons = []Reason{
 		Says: "never showed them all | it takes several pages and was read once",
 		Means: "the order changes between requests, and nothing says how many rows there are. Today's pages are " +
 			"then read once in each poll, for half a minute, or three times as long as several passes took",
-		Remedy: "nothing: several passes are tried again. If it stays for days, `storestream sweep users`, and ask " +
-			"the service's owner for an order that holds, or a count"},
+		Remedy: "nothing: several passes are tried again. If it stays for days, `storestream sweep users`, and " +
+			"ask the service's owner for an order that holds, or a count"},
 	{Code: "endless_pages", State: SettlingDelayed, Says: "the service says for ever that more pages follow",
 		Means: "`has_more` is true also behind the last row, and `meta.count` does not show how many rows there " +
 			"are, or may not by `store.dialect.count`. Rows are published as they are met, some late by up to an " +

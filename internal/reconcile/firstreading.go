@@ -107,8 +107,8 @@ func (c *Comparison) makeRoom() {
 	}
 }
 
-// endEarlier lets the part end below the highest eighth of these ids, of which there are two or more, or where
-// it ends already.
+// endEarlier lets the part end below the highest eighth of these ids, of which there are two or more, or
+// where it ends already.
 func (c *Comparison) endEarlier(ids []int64) {
 	slices.Sort(ids)
 	c.part.Last = min(c.part.Last, ids[max(1, len(ids)*7/8)]-1)

@@ -91,7 +91,7 @@ func Listen(c Config, board *Board, metrics prometheus.Gatherer) (*Server, error
 		listener: listener, stop: stop, ended: make(chan struct{}),
 	}
 	s.http = &http.Server{
-		Handler:           s.routes(metrics),
+		Handler:           s.routes(promhttp.HandlerFor(metrics, promhttp.HandlerOpts{})),
 		BaseContext:       func(net.Listener) context.Context { return open },
 		ReadHeaderTimeout: c.read,
 		ReadTimeout:       c.read,
@@ -130,32 +130,39 @@ func (s *Server) Close() error {
 // routes answers /healthz and /readyz to everybody, and the rest to readers that have the token. It compares
 // paths itself: a ServeMux redirects paths with an empty element or dots before any handler sees them. So it
 // would tell readers without a token which paths there are, and lead browsers to a stranger's link.
-func (s *Server) routes(metrics prometheus.Gatherer) http.Handler {
-	pages := map[string]http.Handler{
-		"/status.json": http.HandlerFunc(s.status),
-		"/events":      http.HandlerFunc(s.events),
-		"/metrics":     promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
-	}
-	protected := s.guard.protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if page, ok := pages[r.URL.Path]; ok {
-			page.ServeHTTP(w, r)
+//
+// Every answer tells the browser that the page loads nothing from elsewhere, that no other page may frame it,
+// and not to keep it.
+func (s *Server) routes(metrics http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; img-src data:; script-src 'self'; style-src 'self'; "+
+			"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-store")
+		if s.guard.refuses(w, r) {
 			return
 		}
-		file(w, r)
-	}))
-	return safe(s.guard.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
+		switch path := r.URL.Path; {
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
-			w.Header().Set("Allow", "GET, HEAD")
+			h.Set("Allow", "GET, HEAD")
 			answer(w, http.StatusMethodNotAllowed, "expected GET")
-		case r.URL.Path == "/healthz":
+		case path == "/healthz":
 			answer(w, http.StatusOK, "ok")
-		case r.URL.Path == "/readyz":
+		case path == "/readyz":
 			s.ready(w, r)
+		case s.guard.asksForToken(w, r):
+		case path == "/status.json":
+			s.status(w, r)
+		case path == "/events":
+			s.events(w, r)
+		case path == "/metrics":
+			metrics.ServeHTTP(w, r)
 		default:
-			protected.ServeHTTP(w, r)
+			file(w, r)
 		}
-	})))
+	}
 }
 
 // file answers with a file of the page.
@@ -170,20 +177,6 @@ func file(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
-}
-
-// safe tells the browser with every answer that the page loads nothing from elsewhere, that no other page may
-// frame it, and not to keep it.
-func safe(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Security-Policy", "default-src 'none'; img-src data:; script-src 'self'; style-src 'self'; "+
-			"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cache-Control", "no-store")
-		next.ServeHTTP(w, r)
-	})
 }
 
 func answer(w http.ResponseWriter, code int, lines ...string) {
