@@ -21,6 +21,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
 
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/standins/servers"
 	"github.com/storestream/storestream/producer"
 )
@@ -126,7 +127,7 @@ func TestAGroupThatIsSharingItsResourcesOutIsNotCalledEmpty(t *testing.T) {
 	a, b := s.cluster("a", nil), s.cluster("b", nil)
 	l.run(a, "a")
 	l.await("a alone", l.everythingOwned("a"))
-	eventually := func(what string, is func([]producer.Member, error) bool) {
+	eventually := func(what string, is func([]health.Member, error) bool) {
 		t.Helper()
 		for ctx := s.ctx(); ; {
 			owners, err := producer.Members(ctx, b)
@@ -141,14 +142,14 @@ func TestAGroupThatIsSharingItsResourcesOutIsNotCalledEmpty(t *testing.T) {
 			}
 		}
 	}
-	eventually("a has all", func(owners []producer.Member, _ error) bool {
+	eventually("a has all", func(owners []health.Member, _ error) bool {
 		return len(owners) == 1 && len(owners[0].Owned) == len(all)
 	})
 	l.run(b, "b")
-	eventually("b comes", func(_ []producer.Member, err error) bool {
+	eventually("b comes", func(_ []health.Member, err error) bool {
 		return errors.Is(err, producer.ErrSharing)
 	})
-	eventually("both have some", func(owners []producer.Member, _ error) bool {
+	eventually("both have some", func(owners []health.Member, _ error) bool {
 		return len(owners) == 2 && len(owners[0].Owned) > 0 && len(owners[1].Owned) > 0
 	})
 }
@@ -172,8 +173,8 @@ func TestInstancesShareTheResourcesAndHandThemOn(t *testing.T) {
 	reported := make(map[string][]string)
 	for _, o := range owners {
 		reported[o.Instance] = sorted(o.Owned)
-		if len(o.Resources) != len(all) {
-			t.Errorf("%s says that %v are enabled there", o.Instance, o.Resources)
+		if len(o.Enabled) != len(all) {
+			t.Errorf("%s says that %v are enabled there", o.Instance, o.Enabled)
 		}
 	}
 	if !slices.Equal(reported["a"], sorted(memberA.Owned())) ||

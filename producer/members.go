@@ -12,15 +12,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/wait"
 )
-
-// Member is a member of the group.
-type Member struct {
-	Instance  string
-	Resources []string // enabled there, sorted
-	Owned     []string // of these, those that are its own
-}
 
 // clientPrefix begins the client ids of the group's members.
 const clientPrefix = "storestream-"
@@ -37,7 +31,7 @@ var ErrSharing = errors.New("the group is sharing its resources out")
 // Members asks the group who has which resource. It leaves out members that are not storestream. There are
 // none if no instance has ever run. ErrSharing means that the group has members, but a broker does not
 // describe them now.
-func Members(ctx context.Context, c *Cluster) ([]Member, error) {
+func Members(ctx context.Context, c *Cluster) ([]health.Member, error) {
 	var groups kadm.DescribedGroups
 	err := awaitCoordinator(ctx, func() (err error) {
 		if groups, err = c.admin.DescribeGroups(ctx, c.cfg.Group); err == nil {
@@ -58,22 +52,22 @@ func Members(ctx context.Context, c *Cluster) ([]Member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("describing group %s: %w", c.cfg.Group, err)
 	}
-	var members []Member
+	var members []health.Member
 	for _, described := range group.Members {
 		id, ours := strings.CutPrefix(described.ClientID, clientPrefix)
 		at := strings.LastIndexByte(id, '/')
 		if !ours || at < 0 {
 			continue
 		}
-		member := Member{Instance: id[:at],
-			Resources: strings.FieldsFunc(id[at+1:], func(r rune) bool { return r == ',' })}
+		member := health.Member{Instance: id[:at],
+			Enabled: strings.FieldsFunc(id[at+1:], func(r rune) bool { return r == ',' })}
 		var owned []string
 		if assigned, ok := described.Assigned.AsConsumer(); ok { // it shares out one topic
 			for _, t := range assigned.Topics {
 				owned = append(owned, shared(t.Partitions)...)
 			}
 		}
-		for _, resource := range member.Resources {
+		for _, resource := range member.Enabled {
 			if slices.Contains(owned, resource) {
 				member.Owned = append(member.Owned, resource)
 			}

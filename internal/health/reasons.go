@@ -4,15 +4,12 @@ package health
 // holds the texts in the code to them.
 var Reasons = []Reason{
 	// A limit of storestream.
-	{Code: "memory_full", State: Blocked, Says: "poll.memory is full",
-		Means: "more rows changed since settled than the resource may remember. Nothing is lost or repeated. A " +
-			"first load over REST needs 2MiB, and each open day 24 bytes a row",
-		Remedy: "end what delays settling, which the text names, and it goes on by itself; or set poll.memory to " +
+	{Code: "memory_full", State: Blocked, Says: "poll.memory is full | poll.memory is too small to go on",
+		Means: "more rows changed since settled than the resource may remember; `too small to go on`: a takeover " +
+			"could not restore them, and cannot tell which were published. Nothing is lost or repeated. A first " +
+			"load over REST needs 2MiB, and each open day 24 bytes a row",
+		Remedy: "end what delays settling, and it goes on by itself once settled moves; or set poll.memory to " +
 			"the size that the text names, and restart"},
-	{Code: "memory_too_small", State: Blocked, Says: "poll.memory is too small to go on",
-		Means: "the same at a takeover: it cannot tell whether the rows that it failed to restore were published",
-		Remedy: "set poll.memory to the size that the text names, and restart. It goes on by itself if settled " +
-			"can move through rows that it does know"},
 
 	// The rows or the fields of the source.
 	{Code: "all_rows_unfit", State: Blocked, Says: "bigger is wrong than those rows",
@@ -20,17 +17,13 @@ var Reasons = []Reason{
 			"Settled stays before them",
 		Remedy: "correct at the service the field that the text names, and it goes on by itself; or, if the " +
 			"schema is too narrow, change it (schemas.dir) and restart", See: "Changing a schema"},
-	{Code: "column_gone", State: Blocked, Says: "has no column",
-		Means: "a column was renamed or dropped, or the table was replaced by one without it. Nothing is " +
-			"published, so that null does not replace good values",
-		Remedy: "put the column back under its name, and it goes on by itself within a minute: `ALTER TABLE " +
-			"orders RENAME COLUMN NEW TO OLD`. If it is gone for good, take the field out of the schema " +
-			"(schemas.dir) and restart", See: "Changing a schema"},
-	{Code: "fields_lost", State: Blocked, Says: "the service's rows have lost",
-		Means: "a field that every row had is in no row any more. Nothing is published, so that null does not " +
+	{Code: "fields_lost", State: Blocked, Says: "has no column | the service's rows have lost",
+		Means: "a field that every row had is in no row any more: a column was renamed or dropped, the table was " +
+			"replaced by one without it, or the service leaves it out. Nothing is published, so that null does not " +
 			"replace good values",
-		Remedy: "ask the service's owner to put the field back: it goes on by itself. If it is gone for good, " +
-			"take it out of the schema (schemas.dir) and restart", See: "Changing a schema"},
+		Remedy: "put it back under its name (`ALTER TABLE orders RENAME COLUMN NEW TO OLD`; over REST ask the " +
+			"service's owner), and it goes on by itself within a minute. If it is gone for good, take the field out " +
+			"of the schema (schemas.dir) and restart", See: "Changing a schema"},
 	{Code: "column_type", State: Blocked, Says: "do not fit the schema",
 		Means:  "storestream does not read a column of this type as this field",
 		Remedy: "put the column's type back, or let the table's name lead to a view that casts it"},
@@ -73,20 +66,16 @@ var Reasons = []Reason{
 		Means: "a key that you set is never replaced by itself",
 		Remedy: "set store.api_key to a valid key and restart (a key in a file needs no restart), or to \"\", " +
 			"and one is fetched"},
-	{Code: "no_api_key", State: Blocked, Says: "no API key could be fetched",
-		Remedy: "ask the service's owner"},
 	{Code: "redirect", State: Blocked, Says: "it redirects to",
 		Means: "a redirect to another address is not followed, because the API key would go with the request",
 		Remedy: "if the service lives there now, set store.base_url and restart; otherwise ask which proxy " +
 			"stands before the service"},
-	{Code: "answers_unusable", State: Blocked, Says: "the service's answers cannot be used",
-		Means: "the service does not end its answers, or sends more rows than a page may have, or its rows are " +
-			"far too large. Settled stays before it",
+	{Code: "service_unusable", State: Blocked,
+		Says: "the service's answers cannot be used | the service refuses a request | no API key could be fetched",
+		Means: "the service refuses what its description allows (403 and the like were tried several times, in " +
+			"case they refuse for the rate), or does not end its answers, or sends more rows than a page may " +
+			"have, or rows that are far too large. Settled stays before it",
 		Remedy: "ask the service's owner. It is tried again by itself"},
-	{Code: "request_refused", State: Blocked, Says: "the service refuses a request",
-		Means: "the service refuses what its description allows. 403 and the like were tried several times, in " +
-			"case they refuse for the rate",
-		Remedy: "ask the service's owner"},
 
 	// Settling: PostgreSQL.
 	{Code: "open_transaction", State: SettlingDelayed, Says: "is open since",
@@ -97,19 +86,19 @@ var Reasons = []Reason{
 			"it and undoes its writes (as its role, pg_signal_backend or superuser). A prepared one: `SELECT gid, " +
 			"database, owner, prepared FROM pg_prepared_xacts`, and in that database `ROLLBACK PREPARED 'GID'` or " +
 			"`COMMIT PREPARED 'GID'`"},
-	{Code: "clock_forward", State: SettlingDelayed, Says: "clock was set forward",
-		Means:  "the database's clock jumped: transactions that stamped before may write yet",
-		Remedy: "nothing: it is over after an overlap"},
-	{Code: "standby_silent", State: SettlingDelayed,
-		Says:   "a standby that has replayed no transaction since it started",
-		Means:  "the transactions that it replays are its clock",
-		Remedy: "nothing: it passes with the first transaction on the primary"},
+	{Code: "clock_unsure", State: SettlingDelayed,
+		Says: "clock was set forward | a standby that has replayed no transaction since it started",
+		Means: "the database's clock jumped: transactions that stamped before may write yet. A standby's clock " +
+			"is the transactions that it replays",
+		Remedy: "nothing: it is over after an overlap, or with the first transaction on the primary"},
 
 	// Settling: REST. What follows "2026-11-20 cannot be closed:" or "could not be read completely:".
-	{Code: "order_changes", State: SettlingDelayed, Says: "never showed them all",
-		Means: "the order changes between requests, and nothing says how many rows there are",
-		Remedy: "nothing; if it stays for days, `storestream sweep users`, and ask the service's owner for an " +
-			"order that holds, or a count"},
+	{Code: "order_changes", State: SettlingDelayed,
+		Says: "never showed them all | it takes several pages and was read once",
+		Means: "the order changes between requests, and nothing says how many rows there are. Today's pages are " +
+			"then read once in each poll, for half a minute, or three times as long as several passes took",
+		Remedy: "nothing: several passes are tried again. If it stays for days, `storestream sweep users`, and " +
+			"ask the service's owner for an order that holds, or a count"},
 	{Code: "endless_pages", State: SettlingDelayed, Says: "the service says for ever that more pages follow",
 		Means: "`has_more` is true also behind the last row, and `meta.count` does not show how many rows there " +
 			"are, or may not by `store.dialect.count`. Rows are published as they are met, some late by up to an " +
@@ -131,26 +120,13 @@ var Reasons = []Reason{
 	{Code: "unfiltered", State: SettlingDelayed, Says: "as if it did not filter by updated_at",
 		Means:  "the service sends rows that the request left out, so no answer shows that a day was read whole",
 		Remedy: "ask the service's owner. `storestream sweep users` compares meanwhile: it asks by created_at"},
-	{Code: "cached", State: SettlingDelayed, Says: "answers are out of a cache",
+	{Code: "cached", State: SettlingDelayed, Says: "answers are out of a cache | by its own Date",
 		Means: "a proxy gives old answers, although every request asks for fresh ones (`Cache-Control: " +
-			"no-cache`). Settled stays, the lag grows, and rows of answers older than the overlap are not " +
-			"published. *No sweep*",
+			"no-cache`): the lag grows, and rows of answers older than the overlap are not published. Or an " +
+			"answer about a day that is over says that it was made before its end: a cache hides `Age`, or the " +
+			"service's servers have clocks that differ. Settled stays. *No sweep*",
 		Remedy: "have the proxy let requests with no-cache through, or lead around it (store.base_url) " +
-			"and restart"},
-	{Code: "clocks_differ", State: SettlingDelayed, Says: "by its own Date",
-		Means: "an answer about a day that is over says that it was made before its end: the service's servers " +
-			"have clocks that differ, or a cache hides `Age`. *No sweep*",
-		Remedy: "set the servers' clocks"},
-	{Code: "rows_moved", State: SettlingDelayed,
-		Says: "rows moved while it was looked for how the service reads to_ dates",
-		Means: "before a set that is too large is cut by created_at, a row has to show whether the days of such " +
-			"a filter are whole, and that row changed meanwhile",
-		Remedy: "nothing: the next poll tries again"},
-	{Code: "read_once", State: SettlingDelayed, Says: "it takes several pages and was read once",
-		Means: "one pass over today's pages does not show that it met all, and several could not either. For " +
-			"half a minute, or three times as long as they took, each poll reads them once",
-		Remedy: "nothing: it then tries several passes again. If that never ends, ask the service's owner for an " +
-			"order that holds, or a count"},
+			"and restart; if there is none, set the servers' clocks"},
 	{Code: "unfit_page", State: SettlingDelayed, Says: "no row of a page can be published",
 		Means:  "every row of a page breaks the contract: the resource is blocked for them, too",
 		Remedy: "correct at the service the field that the block names"},
@@ -158,8 +134,10 @@ var Reasons = []Reason{
 		Means: "the service's answers do not show that all rows of that day were read. Later days go on. It is " +
 			"tried again after 30 s and then at longer intervals, up to an hour",
 		Remedy: "see the rest of the text"},
-	{Code: "open_window_not_read", State: SettlingDelayed, Says: "could not be read completely",
-		Means:  "this pass could not show that it met all of today's rows, so some may be late",
+	{Code: "open_window_not_read", State: SettlingDelayed,
+		Says: "could not be read completely | rows moved while it was looked for how the service reads to_ dates",
+		Means: "this pass could not show that it met all of today's rows, so some may be late; or a row that was " +
+			"to show whether a filter's days are whole changed meanwhile",
 		Remedy: "nothing: the next poll tries again"},
 
 	// Rows.
@@ -167,9 +145,6 @@ var Reasons = []Reason{
 		Means: "more than 100,000 rows of the resource cannot be published. The rest of them waits without a " +
 			"letter; rows that can be published are published",
 		Remedy: "correct the rows at the service, then `storestream sweep orders`", See: "Dead letters"},
-	{Code: "too_many_deferred", State: Deferred, Says: "came back older than ... and after that",
-		Means:  "as the next one, of more than 10,000 rows at once",
-		Remedy: "nothing: they are looked at again after the overlap, the first ones first"},
 	{Code: "older_version", State: Deferred, Says: "came back older than",
 		Means: "rows show an older updated_at than was published, or the same with other content: transactions " +
 			"that committed in the other order, two changes within a second, a replica that lags, a correction",

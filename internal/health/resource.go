@@ -67,13 +67,10 @@ type Resource struct {
 	DoingSince time.Time `json:"doing_since,omitzero"`
 	// Passes counts the complete passes since it took the resource over.
 	Passes int `json:"passes,omitzero"`
-	// Published counts the rows that it has published since it started, RowsPerSecond is their rate over the
-	// last ten seconds.
-	Published     int64   `json:"published,omitzero"`
-	RowsPerSecond float64 `json:"rows_per_second,omitzero"`
-	// Requests counts its requests to the service by status code; "0" is no answer.
-	Requests          map[string]int64 `json:"requests,omitempty"`
-	RequestsPerSecond float64          `json:"requests_per_second,omitzero"`
+	// Published counts the rows that it has published since it started.
+	Published int64 `json:"published,omitzero"`
+	// Requests counts its requests to the service by status code since then; "0" is no answer.
+	Requests map[string]int64 `json:"requests,omitempty"`
 	// UnknownFields are fields of the service that the schema does not know. They are not published.
 	UnknownFields []string `json:"unknown_fields,omitempty"`
 	// Sweeping is the activity of the sweep in hand.

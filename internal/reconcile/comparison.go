@@ -30,8 +30,8 @@ type Comparison struct {
 	// everywhere is set once a full reading has looked for every suspect.
 	everywhere bool
 	report     Report
-	// rows are the topic's rows and the source's other rows, those as notShown. A row is marked once the source
-	// has shown it. They are empty but while First reads a part.
+	// rows are the topic's rows. A row is marked once the source has shown it. They are empty but while First
+	// reads a part.
 	rows *rowset.Set
 
 	mu       sync.Mutex // of what See changes, while another goroutine is in a look

@@ -76,22 +76,17 @@ func (c *Comparison) foldIntoTable(p watermark.Published) {
 		c.makeRoom()
 	case p.Tombstone:
 		c.rows.Remove(p.ID)
-	default:
-		c.put(p.ID, rowset.VersionOf(p.UpdatedAt, p.Hash))
-	}
-}
-
-// put notes a row. If there is no room, the part ends earlier, maybe before this row.
-func (c *Comparison) put(id int64, v rowset.Version) {
-	for c.part.Holds(id) && !c.rows.Put(id, v) {
-		var sample []int64
-		for id := range c.rows.All() {
-			if sample = append(sample, id); len(sample) == 1024 {
-				break
+	default: // if there is no room, the part ends earlier, maybe before this row
+		for c.part.Holds(p.ID) && !c.rows.Put(p.ID, rowset.VersionOf(p.UpdatedAt, p.Hash)) {
+			var sample []int64
+			for id := range c.rows.All() {
+				if sample = append(sample, id); len(sample) == 1024 {
+					break
+				}
 			}
+			c.endEarlier(sample)
+			c.rows.RemoveFrom(c.part.Last + 1)
 		}
-		c.endBefore(nearLast(sample))
-		c.rows.RemoveFrom(c.part.Last + 1)
 	}
 }
 
@@ -107,20 +102,16 @@ func (c *Comparison) makeRoom() {
 		if ids = slices.Compact(ids); len(ids) < 2 {
 			return
 		}
-		c.endBefore(nearLast(ids))
+		c.endEarlier(ids)
 		c.crowded = true
 	}
 }
 
-// nearLast returns an id that is above about seven eighths of the ids, and above at least one.
-func nearLast(ids []int64) int64 {
+// endEarlier lets the part end below the highest eighth of these ids, of which there are two or more, or
+// where it ends already.
+func (c *Comparison) endEarlier(ids []int64) {
 	slices.Sort(ids)
-	return ids[max(1, len(ids)*7/8)]
-}
-
-// endBefore lets the part end before id, or where it ends already.
-func (c *Comparison) endBefore(id int64) {
-	c.part.Last = min(c.part.Last, id-1)
+	c.part.Last = min(c.part.Last, ids[max(1, len(ids)*7/8)]-1)
 	for id := range c.suspects {
 		if id > c.part.Last {
 			c.Forget(id)
@@ -133,29 +124,25 @@ func (c *Comparison) endBefore(id int64) {
 func (c *Comparison) inTopic(id int64) (v rowset.Version, there bool) {
 	v, there = c.rows.Get(id)
 	v.Marked = false
-	return v, there && v.Millis != notShown.Millis
+	return v, there
 }
 
 // meet takes one row of the source. A source may repeat a row.
 func (c *Comparison) meet(row *schemas.Record) {
 	id := row.ID
-	v, held := c.rows.Get(id)
-	_, inTopic := c.inTopic(id)
+	v, inTopic := c.rows.Get(id)
 	if !c.part.Holds(id) || !inTopic && row.UpdatedAt < c.cfg.Start {
 		return // the reading includes it by its created_at; by its updated_at the topic does not
 	}
-	if !held {
-		v = notShown
-	}
-	if !v.Marked {
+	if inTopic && !v.Marked {
 		v.Marked = true
-		c.put(id, v)
+		c.rows.Put(id, v)
 	}
 	equal := inTopic && v.Equal(row.UpdatedAt.Millis(), schemas.Hash(row.Value))
 	_, letter := c.cfg.Letters[id]
 	differs := c.suspects[id]
 	switch {
-	case !c.part.Holds(id), equal && !letter && (differs == nil || len(differs.strays) == 0):
+	case equal && !letter && (differs == nil || len(differs.strays) == 0):
 		return // also the topic's version beside another one: the looks find out which is the row
 	case !equal && c.tooLarge(row):
 		c.letters[id] = true
@@ -195,9 +182,8 @@ func (c *Comparison) meetReject(r *schemas.Reject) {
 // suspectUnmet makes suspects of the rows that the source did not show: those of the topic and those with a
 // dead letter. It counts the part's rows.
 func (c *Comparison) suspectUnmet() {
-	counted := func(id int64, v rowset.Version) bool { return c.part.Holds(id) && v.Millis != notShown.Millis }
 	for id, v := range c.rows.All() {
-		if counted(id, v) && !v.Marked && v.Millis >= c.cfg.Start.Millis() {
+		if c.part.Holds(id) && !v.Marked && v.Millis >= c.cfg.Start.Millis() {
 			c.suspect(id)
 			c.makeRoom()
 		}
@@ -209,13 +195,18 @@ func (c *Comparison) suspectUnmet() {
 		}
 	}
 	for id, v := range c.rows.All() {
-		if counted(id, v) {
-			c.report.TopicRows++
-			if !v.Marked && v.Millis < c.cfg.Start.Millis() {
-				c.report.Early++
-			}
+		switch {
+		case !c.part.Holds(id):
+			continue
+		case v.Marked && !c.letters[id]:
+			c.report.SourceRows++
+		case !v.Marked && v.Millis < c.cfg.Start.Millis():
+			c.report.Early++
 		}
-		if c.part.Holds(id) && v.Marked && !c.letters[id] {
+		c.report.TopicRows++
+	}
+	for id, s := range c.suspects {
+		if s.row != nil && !s.inTopic && !c.letters[id] {
 			c.report.SourceRows++
 		}
 	}

@@ -4,8 +4,6 @@
 package status
 
 import (
-	"context"
-	"maps"
 	"sync"
 	"time"
 
@@ -19,21 +17,16 @@ type Board struct {
 	now  func() time.Time
 	feed feed
 
-	mu        sync.Mutex
-	provider  func() Snapshot
-	base      Snapshot           // until there is a provider
-	published map[string]*series // by resource
-	requests  map[string]*series // by resource
-	history   History
-	steps     int // of the history
+	mu       sync.Mutex
+	provider func() Snapshot
+	base     Snapshot // until there is a provider
 }
 
 // New is a board of an instance that is starting.
 func New(instance, version string) *Board {
 	return &Board{
-		now: time.Now, feed: newFeed(), published: map[string]*series{}, requests: map[string]*series{},
-		history: History{StepSeconds: historyStep, RowsPerSecond: map[string][]*float64{}},
-		base:    Snapshot{Instance: instance, Version: version, Started: time.Now().UTC(), Waiting: "starting"},
+		now: time.Now, feed: feed{last: map[string]time.Time{}},
+		base: Snapshot{Instance: instance, Version: version, Started: time.Now().UTC(), Waiting: "starting"},
 	}
 }
 
@@ -57,26 +50,8 @@ func (b *Board) Published(r *schemas.Resource, rows []schemas.Record, deleted []
 	}
 }
 
-// Snapshot returns the current Snapshot, without History and Latest.
+// Snapshot returns the current Snapshot, without Latest, and has its resources judged.
 func (b *Board) Snapshot() Snapshot {
-	s := b.ask()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	requests := 0.
-	for i := range s.Resources {
-		r := &s.Resources[i]
-		r.RowsPerSecond = b.published[r.Name].perSecond()
-		r.RequestsPerSecond = b.requests[r.Name].perSecond()
-		requests += r.RequestsPerSecond
-	}
-	if s.Service != nil {
-		s.Service.RequestsPerSecond = requests
-	}
-	return s
-}
-
-// ask returns the provider's Snapshot, and has its resources judged.
-func (b *Board) ask() Snapshot {
 	b.mu.Lock()
 	provider, s := b.provider, b.base
 	b.mu.Unlock()
@@ -102,56 +77,5 @@ func (b *Board) ask() Snapshot {
 func (b *Board) Document() Snapshot {
 	s := b.Snapshot()
 	s.Latest, _ = b.feed.latest()
-	h, _ := b.History()
-	s.History = &h
 	return s
-}
-
-// History is the last hour, and a number that changes with it.
-func (b *Board) History() (h History, version int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	h = b.history
-	h.RowsPerSecond = maps.Clone(h.RowsPerSecond)
-	return h, b.steps
-}
-
-// sample asks the provider once a second, for rates and history, until ctx is done.
-func (b *Board) sample(ctx context.Context) {
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
-	for seconds := 0; ; seconds++ {
-		b.note(b.ask(), seconds > 0 && seconds%historyStep == 0)
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
-}
-
-// note remembers s. With step it is a point of the history too.
-func (b *Board) note(s Snapshot, step bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, r := range s.Resources {
-		if b.published[r.Name] == nil {
-			// The process began with nothing. So what happened before the first look belongs to the first seconds.
-			b.published[r.Name] = &series{{at: b.base.Started}}
-			b.requests[r.Name] = &series{{at: b.base.Started}}
-		}
-		b.published[r.Name].add(s.Now, r.Published)
-		sent := int64(0)
-		for _, n := range r.Requests {
-			sent += n
-		}
-		b.requests[r.Name].add(s.Now, sent)
-		if step {
-			b.history.add(r.Name, b.published[r.Name].perSecond(), r.Owned)
-		}
-	}
-	if step {
-		b.history.End = s.Now
-		b.steps++
-	}
 }

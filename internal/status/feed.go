@@ -1,7 +1,6 @@
 package status
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"sync"
@@ -35,14 +34,9 @@ type Upsert struct {
 type feed struct {
 	mu      sync.Mutex
 	last    map[string]time.Time
-	readers map[string]*schemas.ValueReader
 	kept    []Upsert
 	version int
 	values  bool // rows are shown with their values
-}
-
-func newFeed() feed {
-	return feed{last: map[string]time.Time{}, readers: map[string]*schemas.ValueReader{}}
 }
 
 func (f *feed) note(now time.Time, r *schemas.Resource, rows []schemas.Record, deleted []int64) {
@@ -57,7 +51,7 @@ func (f *feed) note(now time.Time, r *schemas.Resource, rows []schemas.Record, d
 	for _, row := range slices.Backward(rows[max(0, len(rows)-feedRows):]) {
 		u := Upsert{At: now.UTC(), Resource: r.Name, ID: row.ID}
 		if f.values {
-			u.Fields = f.fields(r, row.Value)
+			u.Fields = shownFields(r, row.Value)
 		}
 		fresh = append(fresh, u)
 	}
@@ -75,36 +69,25 @@ func (f *feed) latest() (shown []Upsert, version int) {
 	return f.kept, f.version
 }
 
-// fields decodes a value. If that fails, the page shows the row without them.
-func (f *feed) fields(r *schemas.Resource, value []byte) [][2]string {
-	reader := f.readers[r.Name]
-	if reader == nil {
-		var err error
-		if reader, err = schemas.NewValueReader(r, ""); err != nil {
-			return nil
-		}
-		f.readers[r.Name] = reader
+// shownFields decodes a value. If that fails, the page shows the row without them.
+func shownFields(r *schemas.Resource, value []byte) (fields [][2]string) {
+	reader, err := schemas.NewValueReader(r, "")
+	if err != nil {
+		return nil
 	}
 	decoded, err := reader.Read(value)
 	if err != nil {
 		return nil
 	}
-	d := json.NewDecoder(bytes.NewReader(decoded.AppendJSON(nil, true)))
-	d.UseNumber()
-	var fields [][2]string
-	for t, err := d.Token(); err == nil; t, err = d.Token() {
-		name, ok := t.(string)
-		if !ok {
-			continue // the braces
+	for f, text := range decoded.Fields() {
+		if f.Name == "id" || string(text) == "null" {
+			continue
 		}
-		switch v, _ := d.Token(); v := v.(type) {
-		case string:
-			fields = append(fields, [2]string{name, v})
-		case json.Number:
-			if name != "id" {
-				fields = append(fields, [2]string{name, v.String()})
-			}
+		text, shown := f.Shown(text, true), ""
+		if json.Unmarshal(text, &shown) != nil {
+			shown = string(text) // no string
 		}
+		fields = append(fields, [2]string{f.Name, shown})
 	}
 	return fields
 }

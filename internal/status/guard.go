@@ -3,6 +3,7 @@ package status
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -31,38 +32,35 @@ func newGuard(addr string, hosts []string, token rotation.Secret) *guard {
 	return g
 }
 
-// wrap refuses requests that no proper reader sends: with a body, or with the name of another host. It never
-// repeats a part of the request.
-func (g *guard) wrap(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength != 0 {
-			w.Header().Set("Connection", "close")
-			// net/http reads the rest of a body before it releases a connection.
-			_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
-			answer(w, http.StatusRequestEntityTooLarge, "expected a request without a body")
-			return
-		}
-		if !g.knows(r) {
-			answer(w, http.StatusMisdirectedRequest, "this server is not known by the name in the request's Host: "+
-				"use its address, or add the name to http.hosts")
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+// refuses answers requests that no proper reader sends: with a body, or with the name of another host. It
+// never repeats a part of the request. It reports whether it has answered.
+func (g *guard) refuses(w http.ResponseWriter, r *http.Request) bool {
+	switch {
+	case r.ContentLength != 0:
+		w.Header().Set("Connection", "close")
+		// net/http reads the rest of a body before it releases a connection.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
+		answer(w, http.StatusRequestEntityTooLarge, "expected a request without a body")
+	case !g.knows(r):
+		answer(w, http.StatusMisdirectedRequest, "this server is not known by the name in the request's Host: "+
+			"use its address, or add the name to http.hosts")
+	default:
+		return false
+	}
+	return true
 }
 
-// protect answers pages only to readers that have the token.
-func (g *guard) protect(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !g.admits(r) {
-			// A browser asks for a name and a password by the second one, and sends them with the page's own requests.
-			w.Header().Add("WWW-Authenticate", `Bearer realm="storestream"`)
-			w.Header().Add("WWW-Authenticate", `Basic realm="storestream", charset="UTF-8"`)
-			answer(w, http.StatusUnauthorized, "expected http.token: as a bearer token, or as any user's password")
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+// asksForToken answers a request for a page whose sender does not have the token. It reports whether it has
+// answered.
+func (g *guard) asksForToken(w http.ResponseWriter, r *http.Request) bool {
+	if g.admits(r) {
+		return false
+	}
+	// A browser asks for a name and a password by the second one, and sends them with the page's own requests.
+	w.Header().Add("WWW-Authenticate", `Bearer realm="storestream"`)
+	w.Header().Add("WWW-Authenticate", `Basic realm="storestream", charset="UTF-8"`)
+	answer(w, http.StatusUnauthorized, "expected http.token: as a bearer token, or as any user's password")
+	return true
 }
 
 // admits reports whether the sender of r may read the pages.
@@ -79,8 +77,8 @@ func (g *guard) knows(r *http.Request) bool {
 		return true
 	}
 	ip, err := netip.ParseAddr(host)
-	own := address(r.Context().Value(http.LocalAddrContextKey))
-	return err == nil && (ip.Unmap().IsLoopback() || ip.Unmap() == own)
+	own, _ := netip.ParseAddrPort(fmt.Sprint(r.Context().Value(http.LocalAddrContextKey)))
+	return err == nil && (ip.Unmap().IsLoopback() || ip.Unmap() == own.Addr().Unmap())
 }
 
 // trusts reports whether the sender of r may see the hosts, users and databases that an error names. Senders
@@ -116,13 +114,4 @@ func hostname(host string) string {
 	}
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	return strings.ToLower(strings.TrimSuffix(host, "."))
-}
-
-// address returns the IP of a connection's end, or the zero address if it has none.
-func address(end any) netip.Addr {
-	tcp, ok := end.(*net.TCPAddr)
-	if !ok {
-		return netip.Addr{}
-	}
-	return tcp.AddrPort().Addr().Unmap()
 }

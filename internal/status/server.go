@@ -62,8 +62,7 @@ type Server struct {
 	guard    *guard
 	listener net.Listener
 	http     *http.Server
-	closing  <-chan struct{} // ends the event streams, which Shutdown would wait for
-	stop     context.CancelFunc
+	stop     context.CancelFunc // ends the event streams, which Shutdown would wait for
 	ended    chan struct{}
 }
 
@@ -86,14 +85,14 @@ func Listen(c Config, board *Board, metrics prometheus.Gatherer) (*Server, error
 	if secure != nil {
 		listener = tls.NewListener(listener, secure)
 	}
-	sampling, stop := context.WithCancel(context.Background())
+	open, stop := context.WithCancel(context.Background())
 	s := &Server{
 		board: board, secrets: cmp.Or(c.Rotation, &rotation.Set{}), guard: newGuard(c.Addr, c.Hosts, c.Token),
-		listener: listener,
-		closing:  sampling.Done(), stop: stop, ended: make(chan struct{}),
+		listener: listener, stop: stop, ended: make(chan struct{}),
 	}
 	s.http = &http.Server{
-		Handler:           s.routes(metrics),
+		Handler:           s.routes(promhttp.HandlerFor(metrics, promhttp.HandlerOpts{})),
+		BaseContext:       func(net.Listener) context.Context { return open },
 		ReadHeaderTimeout: c.read,
 		ReadTimeout:       c.read,
 		WriteTimeout:      writeTimeout,
@@ -104,12 +103,9 @@ func Listen(c Config, board *Board, metrics prometheus.Gatherer) (*Server, error
 		// net/http answers OPTIONS * by itself, without a look at the host and the token.
 		DisableGeneralOptionsHandler: true,
 	}
-	sampled := make(chan struct{})
-	go func() { defer close(sampled); board.sample(sampling) }()
 	go func() {
 		defer close(s.ended)
 		_ = s.http.Serve(listener) // http.ErrServerClosed: only Close ends it
-		<-sampled
 	}()
 	return s, nil
 }
@@ -134,32 +130,39 @@ func (s *Server) Close() error {
 // routes answers /healthz and /readyz to everybody, and the rest to readers that have the token. It compares
 // paths itself: a ServeMux redirects paths with an empty element or dots before any handler sees them. So it
 // would tell readers without a token which paths there are, and lead browsers to a stranger's link.
-func (s *Server) routes(metrics prometheus.Gatherer) http.Handler {
-	pages := map[string]http.Handler{
-		"/status.json": http.HandlerFunc(s.status),
-		"/events":      http.HandlerFunc(s.events),
-		"/metrics":     promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}),
-	}
-	protected := s.guard.protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if page, ok := pages[r.URL.Path]; ok {
-			page.ServeHTTP(w, r)
+//
+// Every answer tells the browser that the page loads nothing from elsewhere, that no other page may frame it,
+// and not to keep it.
+func (s *Server) routes(metrics http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; img-src data:; script-src 'self'; style-src 'self'; "+
+			"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-store")
+		if s.guard.refuses(w, r) {
 			return
 		}
-		file(w, r)
-	}))
-	return safe(s.guard.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
+		switch path := r.URL.Path; {
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
-			w.Header().Set("Allow", "GET, HEAD")
+			h.Set("Allow", "GET, HEAD")
 			answer(w, http.StatusMethodNotAllowed, "expected GET")
-		case r.URL.Path == "/healthz":
+		case path == "/healthz":
 			answer(w, http.StatusOK, "ok")
-		case r.URL.Path == "/readyz":
+		case path == "/readyz":
 			s.ready(w, r)
+		case s.guard.asksForToken(w, r):
+		case path == "/status.json":
+			s.status(w, r)
+		case path == "/events":
+			s.events(w, r)
+		case path == "/metrics":
+			metrics.ServeHTTP(w, r)
 		default:
-			protected.ServeHTTP(w, r)
+			file(w, r)
 		}
-	})))
+	}
 }
 
 // file answers with a file of the page.
@@ -174,20 +177,6 @@ func file(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
-}
-
-// safe tells the browser with every answer that the page loads nothing from elsewhere, that no other page may
-// frame it, and not to keep it.
-func safe(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Security-Policy", "default-src 'none'; img-src data:; script-src 'self'; style-src 'self'; "+
-			"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cache-Control", "no-store")
-		next.ServeHTTP(w, r)
-	})
 }
 
 func answer(w http.ResponseWriter, code int, lines ...string) {
@@ -227,9 +216,8 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 	_ = enc.Encode(s.shown(r, s.board.Document())) // a reader that has gone does not matter
 }
 
-// events sends one page its events: "status" at once and then every second (a Snapshot), "latest" when rows
-// were published ([]Upsert) and "history" when it has grown (a History). It ends when the reader has gone or
-// is too slow.
+// events sends one page its events: "status" at once and then every second (a Snapshot), and "latest" when
+// rows were published ([]Upsert). It ends when the reader has gone or is too slow.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	page, control := s.clean(w), http.NewResponseController(w)
@@ -245,13 +233,10 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	hasHistory, hasLatest := -1, -1 // the versions that the page has
-	for s.guard.admits(r) {         // the token may have been replaced meanwhile
+	hasLatest := -1         // the version that the page has
+	for s.guard.admits(r) { // the token may have been replaced meanwhile
 		err := errors.Join(control.SetWriteDeadline(time.Now().Add(writeTimeout)),
 			send("status", s.shown(r, s.board.Snapshot())))
-		if history, version := s.board.History(); version != hasHistory {
-			err, hasHistory = errors.Join(err, send("history", history)), version
-		}
 		if latest, version := s.board.feed.latest(); version != hasLatest {
 			err, hasLatest = errors.Join(err, send("latest", latest)), version
 		}
@@ -259,9 +244,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		select {
-		case <-r.Context().Done():
-			return
-		case <-s.closing:
+		case <-r.Context().Done(): // the reader has gone, or the server closes
 			return
 		case <-ticker.C:
 		}

@@ -29,16 +29,14 @@ type Snapshot struct {
 	// Service is the way to the REST service. It is nil if no resource is read over REST.
 	Service *Service `json:"service,omitempty"`
 	// Members are the instances of the group, as the group last said.
-	Members   []Member          `json:"members,omitempty"`
+	Members   []health.Member   `json:"members,omitempty"`
 	Resources []health.Resource `json:"resources"` // the enabled ones
-	// History and Latest are set by Board.Document.
-	History *History `json:"history,omitempty"`
-	Latest  []Upsert `json:"latest,omitempty"` // the newest first
+	// Latest is set by Board.Document.
+	Latest []Upsert `json:"latest,omitempty"` // the newest first
 }
 
 // Service is the way to the REST service, for all resources of this instance together.
 type Service struct {
-	RequestsPerSecond float64 `json:"requests_per_second"` // over the last ten seconds; set by the Board
 	// Allowed is the rate that the client keeps to now. It is lower than Ceiling after the service has refused
 	// requests for their rate.
 	Allowed float64 `json:"allowed_per_second"`
@@ -64,13 +62,6 @@ type Property struct {
 	// Evidence says which answer has shown it, or contradicted what was known, and Since is when.
 	Evidence string    `json:"evidence,omitzero"`
 	Since    time.Time `json:"since,omitzero"`
-}
-
-// Member is an instance of the group.
-type Member struct {
-	Instance string   `json:"instance"`
-	Enabled  []string `json:"enabled"` // resources
-	Owned    []string `json:"owned"`
 }
 
 // Ready reports whether every resource that this instance owns has completed a pass. The lines name the

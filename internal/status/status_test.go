@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -143,26 +142,6 @@ func TestTheProbesAnswerFromTheFirstMoment(t *testing.T) {
 	}
 }
 
-func TestRowsPerSecondIsOverTheLastTenSeconds(t *testing.T) {
-	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
-	var r series
-	if r.add(at(0), 100); r.perSecond() != 0 {
-		t.Error("one point is no rate")
-	}
-	for s := 1; s <= 30; s++ {
-		r.add(at(s), 100+int64(s)*50)
-	}
-	if got := r.perSecond(); got != 50 {
-		t.Errorf("%v rows/s, expected 50", got)
-	}
-	for s := 31; s <= 45; s++ {
-		r.add(at(s), 1600)
-	}
-	if got := r.perSecond(); got != 0 {
-		t.Errorf("%v rows/s after fifteen idle seconds, expected 0", got)
-	}
-}
-
 func TestThePageIsSelfContainedAndFedByEvents(t *testing.T) {
 	board := New("a-1", "v0")
 	const bold = "<b>bold</b>"
@@ -239,24 +218,4 @@ func TestAPortInUseIsNamed(t *testing.T) {
 			t.Errorf("error %v, expected it to say %q", err, says)
 		}
 	}
-}
-
-func TestTheBoardSamplesEverySecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		board := New("a-1", "v0")
-		rows := int64(-5)
-		board.Provide(func() Snapshot {
-			rows += 5
-			return Snapshot{Resources: []health.Resource{{Name: "orders", Owned: true, Published: rows}}}
-		})
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { defer close(ended); board.sample(ctx) }()
-		time.Sleep(5*time.Second + time.Millisecond) //nolint:forbidigo // the bubble's clock
-		cancel()
-		<-ended
-		if got := board.Snapshot().Resources[0].RowsPerSecond; got != 5 {
-			t.Errorf("%v rows/s, expected 5", got)
-		}
-	})
 }

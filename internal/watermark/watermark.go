@@ -205,12 +205,6 @@ func (w *Watermark) SweptSince() schemas.Instant {
 	return w.LastSweep
 }
 
-// CameTo reports whether result belongs to this sweep. If the topic of requests was created again, the
-// request of another sweep has the same id.
-func (s *Sweep) CameTo(result Swept) bool {
-	return s != nil && s.Request == result.Request && s.RequestUID == result.RequestUID
-}
-
 // ChangeSweep changes a copy of the sweep, because transactions that were written before hold the old one.
 func (w *Watermark) ChangeSweep(change func(*Sweep)) {
 	s := *w.Sweep

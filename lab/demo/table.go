@@ -16,8 +16,30 @@ import (
 // wideTerminal is from how many columns on the table has room for the source.
 const wideTerminal = 96
 
+// rates are rows a second by resource, since the first of the snapshots.
+type rates map[string]float64
+
+// ratesOf takes the snapshots of the last seconds, the oldest first.
+func ratesOf(past []status.Snapshot) rates {
+	all := rates{}
+	if len(past) == 0 {
+		return all
+	}
+	first, last := past[0], past[len(past)-1]
+	before := map[string]int64{}
+	for _, r := range first.Resources {
+		before[r.Name] = r.Published
+	}
+	if seconds := last.Now.Sub(first.Now).Seconds(); seconds > 0 {
+		for _, r := range last.Resources {
+			all[r.Name] = float64(r.Published-before[r.Name]) / seconds
+		}
+	}
+	return all
+}
+
 // table shows every resource in at most width columns, so that no line wraps.
-func table(s status.Snapshot, p paint, width int) []string {
+func table(s status.Snapshot, pace rates, p paint, width int) []string {
 	const margin = "  "
 	if width <= len(margin) {
 		return nil
@@ -37,7 +59,7 @@ func table(s status.Snapshot, p paint, width int) []string {
 	for _, r := range s.Resources {
 		text, style := state(r, s.Now)
 		all = append(all, fit(p.as(bold, "store."+r.Name), p.as(faint, r.Source), terminal.Count(r.Rows),
-			perSecond(r.RowsPerSecond), lag(r), instant(r.Settled), p.as(style, text)))
+			perSecond(pace[r.Name]), lag(r), instant(r.Settled), p.as(style, text)))
 	}
 	lines := aligned(all, rows, rows+1, rows+2)
 	for i := range lines {
@@ -47,7 +69,7 @@ func table(s status.Snapshot, p paint, width int) []string {
 }
 
 // plain is one line a resource, for an output that is not a terminal.
-func plain(s status.Snapshot, trouble []string) []string {
+func plain(s status.Snapshot, pace rates, trouble []string) []string {
 	now := s.Now
 	if now.IsZero() {
 		now = time.Now()
@@ -57,7 +79,7 @@ func plain(s status.Snapshot, trouble []string) []string {
 	for _, r := range s.Resources {
 		text, _ := state(r, s.Now)
 		lines = append(lines, fmt.Sprintf("%s  %-17s %11s published  %7s rows/s  lag %-8s  settled %-19s  %s", at,
-			"store."+r.Name, terminal.Count(r.Rows), perSecond(r.RowsPerSecond), lag(r), instant(r.Settled), text))
+			"store."+r.Name, terminal.Count(r.Rows), perSecond(pace[r.Name]), lag(r), instant(r.Settled), text))
 	}
 	for _, text := range trouble {
 		lines = append(lines, at+"  "+strings.ReplaceAll(text, "\n", " "))

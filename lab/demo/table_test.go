@@ -18,6 +18,8 @@ var (
 	now  = time.Date(2026, 11, 21, 10, 53, 2, 0, time.UTC)
 	fast = 0.42
 	slow = 125.0
+
+	samplePace = rates{"orders": 1234.4, "order_items": 4.25}
 )
 
 // sample has a resource in every state.
@@ -27,9 +29,9 @@ func sample() status.Snapshot {
 		return &i
 	}
 	return status.Snapshot{Now: now, Started: now, Resources: []health.Resource{
-		{Name: "orders", Source: "postgres", State: health.Following, Rows: 1234567, RowsPerSecond: 1234.4,
+		{Name: "orders", Source: "postgres", State: health.Following, Rows: 1234567,
 			LagSeconds: &fast, Settled: at(2 * time.Minute)},
-		{Name: "order_items", Source: "postgres", State: health.Failing, Rows: 181000, RowsPerSecond: 4.25,
+		{Name: "order_items", Source: "postgres", State: health.Failing, Rows: 181000,
 			LagSeconds: &slow, Settled: at(time.Hour), Why: "connection refused", Since: now.Add(-125 * time.Second)},
 		{Name: "products", Source: "rest", State: health.FirstLoad},
 		{Name: "users", Source: "rest", State: health.SettlingDelayed, Rows: 20000, LagSeconds: &fast,
@@ -52,7 +54,7 @@ func TestTheTableIsAlignedAndLeavesOutTheSourceWhereThereIsNoRoom(t *testing.T) 
   store.users           20,000       0     0.4s  not yet              settling …
   store.shipments            0       0        -  not yet              resuming`,
 	} {
-		got := table(sample(), false, width)
+		got := table(sample(), samplePace, false, width)
 		if wanted := strings.Split(want, "\n")[1:]; !slices.Equal(got[:len(wanted)], wanted) {
 			t.Errorf("%d columns:\n%s\nexpected:%s", width, strings.Join(got, "\n"), want)
 		}
@@ -61,7 +63,7 @@ func TestTheTableIsAlignedAndLeavesOutTheSourceWhereThereIsNoRoom(t *testing.T) 
 
 func TestNoLineOfTheTableIsWiderThanTheTerminal(t *testing.T) {
 	for width := range 140 {
-		for _, line := range table(sample(), false, width) {
+		for _, line := range table(sample(), samplePace, false, width) {
 			if n := utf8.RuneCountInString(line); n > width {
 				t.Fatalf("%d columns on a terminal of %d: %q", n, width, line)
 			}
@@ -86,11 +88,25 @@ func TestOnlyTerminalsThatWantColorsGetThem(t *testing.T) {
 	}
 }
 
+func TestRowsASecondAreThoseOfTheLastSeconds(t *testing.T) {
+	at := func(second int, orders int64) status.Snapshot {
+		return status.Snapshot{Now: now.Add(time.Duration(second) * time.Second),
+			Resources: []health.Resource{{Name: "orders", Published: orders}}}
+	}
+	got := ratesOf([]status.Snapshot{{Now: now}, at(1, 30), at(2, 40)})
+	if late := ratesOf([]status.Snapshot{at(1, 30), at(5, 40)}); got["orders"] != 20 || late["orders"] != 2.5 {
+		t.Errorf("%v and %v", got, late)
+	}
+	if got := ratesOf(nil); got["orders"] != 0 {
+		t.Errorf("%v without a snapshot", got)
+	}
+}
+
 func TestColoursChangeNoAlignment(t *testing.T) {
-	coloured := table(sample(), true, 100)
+	coloured := table(sample(), samplePace, true, 100)
 	strip := strings.NewReplacer("\x1b[0m", "", "\x1b[1m", "", "\x1b[2m", "", "\x1b[31m", "", "\x1b[32m", "",
 		"\x1b[33m", "")
-	for i, line := range table(sample(), false, 100) {
+	for i, line := range table(sample(), samplePace, false, 100) {
 		if got := strings.TrimRight(strip.Replace(coloured[i]), " "); got != line {
 			t.Errorf("with colours:\n%q\nwithout:\n%q", got, line)
 		}
@@ -103,8 +119,8 @@ func TestWhatIsNoTerminalGetsPlainLinesWithoutControlCharacters(t *testing.T) {
 	d.screen.print("demo: text", "")
 	d.screen.starting("PostgreSQL")
 	d.screen.part("PostgreSQL", "127.0.0.1:5432", "remark", "")
-	d.screen.draw(plain(sample(), []string{"users settles no further"}))
-	d.screen.draw(plain(sample(), nil))
+	d.screen.draw(plain(sample(), samplePace, []string{"users settles no further"}))
+	d.screen.draw(plain(sample(), samplePace, nil))
 	if strings.ContainsAny(out.String(), "\x1b\r") {
 		t.Errorf("%q", out.String())
 	}

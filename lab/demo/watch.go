@@ -23,6 +23,9 @@ import (
 // lookPatience bounds one look at storestream's status.
 const lookPatience = 2 * time.Second
 
+// paceSeconds is the time over which rows a second are shown.
+const paceSeconds = 10
+
 // maxStatus bounds the size of a status, which normally takes a few kilobytes.
 const maxStatus = 1 << 20
 
@@ -39,9 +42,10 @@ type watch struct {
 
 	since    time.Time // storestream was started
 	snapshot status.Snapshot
-	silent   error         // why there is no newer one, nil if there is
-	allAfter time.Duration // until every topic had rows, or 0 before that
-	failures failures      // of the shop's changes
+	past     []status.Snapshot // of the last seconds, the oldest first
+	silent   error             // why there is no newer one, nil if there is
+	allAfter time.Duration     // until every topic had rows, or 0 before that
+	failures failures          // of the shop's changes
 }
 
 // failures are those of the shop's changes that no success has followed yet: after a time without a new one
@@ -117,7 +121,7 @@ func (w *watch) run(ctx context.Context) error {
 			if err := w.stream.start(); err != nil {
 				return err
 			}
-			w.snapshot = status.Snapshot{}
+			w.snapshot, w.past = status.Snapshot{}, nil
 			w.screen.note("storestream was stopped, and is started again as process %d: it resumes its work",
 				w.stream.Pid())
 		case <-toggles:
@@ -134,11 +138,11 @@ func (w *watch) show() {
 		trouble = append(trouble, text)
 	}
 	if w.screen.terminal == nil {
-		w.screen.draw(plain(w.snapshot, trouble))
+		w.screen.draw(plain(w.snapshot, ratesOf(w.past), trouble))
 		return
 	}
 	width, height := w.screen.size()
-	lines := table(w.snapshot, w.screen.paint, width)
+	lines := table(w.snapshot, ratesOf(w.past), w.screen.paint, width)
 	for _, text := range trouble {
 		for _, line := range wrap(text, width-2) {
 			lines = append(lines, "  "+w.screen.paint.as(yellow, line))
@@ -169,6 +173,10 @@ func (w *watch) look(ctx context.Context, client *http.Client) {
 		return
 	}
 	w.snapshot = snapshot
+	if len(w.past) == 0 {
+		w.past = []status.Snapshot{{Now: snapshot.Started}} // it began with nothing
+	}
+	w.past = append(w.past[max(0, len(w.past)-paceSeconds):], snapshot)
 	if w.allAfter == 0 && len(snapshot.Resources) > 0 {
 		for _, r := range snapshot.Resources {
 			if r.Rows == 0 {

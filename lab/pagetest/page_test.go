@@ -54,7 +54,7 @@ func trouble() status.Snapshot {
 				Evidence: "a row of 2026-11-14T02:00:00Z came among the rows of 2026-11-15", Since: ago(time.Hour)},
 				{Name: "count", Question: "What is meta.count worth?", Value: "estimate", Set: true},
 				{Name: "updated_to", Question: "Which rows of day D does updated_to=D take in?"}}},
-		Members: []status.Member{{Instance: "shop-1-4711", Enabled: []string{"order_items", "orders", "shipments",
+		Members: []health.Member{{Instance: "shop-1-4711", Enabled: []string{"order_items", "orders", "shipments",
 			"users"}, Owned: []string{"order_items", "orders", "shipments"}},
 			{Instance: "shop-2-99", Enabled: []string{"order_items", "orders", "products", "shipments"},
 				Owned: []string{"products"}}},
@@ -164,7 +164,7 @@ func TestEveryTroubleIsSaidInWords(t *testing.T) {
 func standby() status.Snapshot {
 	return status.Snapshot{
 		Group: "storestream",
-		Members: []status.Member{{Instance: "shop-1-4711"}, {Instance: "shop-2-99", Owned: []string{"users",
+		Members: []health.Member{{Instance: "shop-1-4711"}, {Instance: "shop-2-99", Owned: []string{"users",
 			"shipments"}}, {Instance: "shop-3-17", Owned: []string{"orders", "products"}}},
 		Resources: []health.Resource{
 			{Name: "orders", Source: "postgres", Owner: "shop-3-17", Silent: 7 * time.Minute,

@@ -1,5 +1,6 @@
 import { Chart } from "./chart.js";
 import { add, put, shown } from "./dom.js";
+import { Rate, step } from "./rate.js";
 import { between, clock, count, duration, instant, names, perSecond, rowCount, since } from "./format.js";
 
 // The word for each state, and its look: good, busy, bad or idle. The colour and the mark only repeat the
@@ -52,6 +53,15 @@ export class Card {
     this.chartBox = add(this.root, "div", undefined, "chart");
     this.chartBox.setAttribute("role", "img");
     this.chart = new Chart(this.chartBox);
+    this.rows = new Rate();
+    this.requests = new Rate();
+  }
+
+  // note takes the counts of each second, also while the page is paused. They are left out while they are 0.
+  note(r, now) {
+    const at = Date.parse(now) / 1000;
+    this.rows.note(at, r.owned ? r.published || 0 : undefined);
+    this.requests.note(at, r.owned ? sent(r.requests || {}) : undefined);
   }
 
   figure(name, text, note, className) {
@@ -85,6 +95,7 @@ export class Card {
     shown(this.remedy, Boolean(r.remedy));
     this.progress(r.settling || {}, s.now);
     this.numbers(r, s);
+    this.past(this.rows);
   }
 
   progress({ loads_from: from, loads_at: at }, now) {
@@ -100,12 +111,12 @@ export class Card {
     const ago = (time) => time && duration(between(time, s.now)) + " ago";
     const byDay = r.settled && r.source === "rest" ? ", by day" : "";
     this.figure("Lag", r.lag_seconds === null ? "not known" : duration(r.lag_seconds));
-    this.figure("Rows a second", r.owned ? perSecond(r.rows_per_second || 0) : undefined);
+    this.figure("Rows a second", r.owned ? perSecond(this.rows.perSecond()) : undefined);
     this.figure("Settled up to (low watermark)", r.settled ? instant(r.settled) : "not yet", (ago(r.settled) || "") + byDay);
     this.figure("As of", r.as_of ? instant(r.as_of) : "not yet", ago(r.as_of));
     this.figure("Rows published", count(r.rows));
     this.figure("Dead letters", count(letterCount(r)), "", letterCount(r) ? "bad" : "");
-    const requests = r.requests && r.owned ? perSecond(r.requests_per_second || 0) : undefined;
+    const requests = r.requests && r.owned ? perSecond(this.requests.perSecond()) : undefined;
     this.figure("Requests a second", requests, r.requests && answers(r.requests));
     this.figure("Current sweep", ...inHand(r, s.now));
     this.figure("Last sweep", ...lastSweep(r, s.now)); // of before, too: one in hand may never end
@@ -116,9 +127,9 @@ export class Card {
     this.figure("Fields not in the schema", r.unknown_fields && r.unknown_fields.join(", "), "not published");
   }
 
-  // past shows the last hour.
-  past(points, end, step) {
-    const known = (points || []).filter((n) => n !== null);
+  // past shows what the page has seen of the last hour.
+  past({ points, end }) {
+    const known = points.filter((n) => n !== null);
     shown(this.chartBox, known.length > 1);
     let text = "";
     if (known.length > 1) {
@@ -150,8 +161,11 @@ function answers(codes) {
     .filter(([code, n]) => code !== "200" && n > 0)
     .sort(([a], [b]) => Number(b) - Number(a));
   const said = other.map(([code, n]) => (code === "0" ? "no answer" : code) + ": " + count(n));
-  const total = Object.values(codes).reduce((sum, n) => sum + n, 0);
-  return count(total) + " in all" + (said.length ? "; " + said.join(", ") : "");
+  return count(sent(codes)) + " in all" + (said.length ? "; " + said.join(", ") : "");
+}
+
+function sent(codes) {
+  return Object.values(codes).reduce((sum, n) => sum + n, 0);
 }
 
 function inHand(r, now) {

@@ -1,5 +1,5 @@
-// Chart is rows a second of one resource over the last hour. Its scale is a logarithm that has a 0, so that
-// it shows both a first load and a quiet night.
+// Chart is rows a second of one resource, as far as the page has seen the last hour. Its scale is a logarithm
+// that has a 0, so that it shows both a first load and a quiet night.
 export class Chart {
   constructor(box) {
     this.box = box;
@@ -9,7 +9,7 @@ export class Chart {
   }
 
   // show takes the points, oldest first (null: not known), the time of the last one in seconds, and the
-  // seconds between two. A young instance gets a narrower window: in an hour its few points would be a stroke
+  // seconds between two. A young page gets a narrower window: in an hour its few points would be a stroke
   // at the edge.
   show(points, end, step) {
     const known = points.length - points.findIndex((n) => n !== null);

@@ -9,7 +9,7 @@ let paused = false;
 let lost = false;
 const kept = {}; // what came while the page was paused, by event
 
-const show = { status, history: past, latest };
+const show = { status, latest };
 const view = new View(() => {
   for (const type of Object.keys(show)) if (kept[type]) show[type](kept[type]);
 });
@@ -20,10 +20,7 @@ function status(s) {
   put($("about"), about.filter(Boolean).join(" · "));
   summary(s);
   notices(s);
-  for (const r of s.resources) {
-    if (!cards.has(r.resource)) cards.set(r.resource, new Card($("cards"), r.resource));
-    cards.get(r.resource).show(r, s);
-  }
+  for (const r of s.resources) cards.get(r.resource).show(r, s);
   view.show(s.resources, s.now);
   for (const [name, card] of cards) shown(card.root, view.shows(name));
   letters(s);
@@ -75,12 +72,12 @@ function beside(s) {
   const known = s.resources.filter((r) => r.lag_seconds !== null);
   const last = known.sort((a, b) => b.lag_seconds - a.lag_seconds)[0];
   if (last) parts.push("furthest behind: " + last.resource + " with " + duration(last.lag_seconds));
-  const rows = s.resources.reduce((n, r) => n + (r.rows_per_second || 0), 0);
-  parts.push(perSecond(rows) + " rows/s");
+  const inAll = (rate) => s.resources.reduce((n, r) => n + rate(cards.get(r.resource)).perSecond(), 0);
+  parts.push(perSecond(inAll((card) => card.rows)) + " rows/s");
   const v = s.service;
   if (v) {
     const allowed = perSecond(v.allowed_per_second) + " allowed";
-    parts.push(perSecond(v.requests_per_second) + " requests/s to the service, " + allowed);
+    parts.push(perSecond(inAll((card) => card.requests)) + " requests/s to the service, " + allowed);
   }
   return parts.join(" · ");
 }
@@ -142,11 +139,6 @@ function dialect(s) {
   ]));
 }
 
-function past(h) {
-  const end = h.end ? Date.parse(h.end) / 1000 : 0;
-  for (const [name, card] of cards) card.past(h.rows_per_second[name], end, h.step_seconds);
-}
-
 function latest(rows) {
   const row = (u) => (u.gone ? ["deleted", "busy"] : fields(u));
   rows = (rows || []).filter((u) => view.shows(u.resource));
@@ -167,9 +159,18 @@ function fields(u) {
   return list;
 }
 
+// note takes what is counted each second, also while the page is paused.
+function note(s) {
+  for (const r of s.resources) {
+    if (!cards.has(r.resource)) cards.set(r.resource, new Card($("cards"), r.resource));
+    cards.get(r.resource).note(r, s.now);
+  }
+}
+
 function receive(event) {
   const what = JSON.parse(event.data);
   kept[event.type] = what;
+  if (event.type === "status") note(what);
   if (lost) {
     lost = false;
     document.body.classList.remove("lost");
@@ -181,7 +182,7 @@ $("pause").addEventListener("click", () => {
   paused = !paused;
   $("pause").textContent = paused ? "Resume" : "Pause";
   $("pause").setAttribute("aria-pressed", String(paused));
-  for (const type of ["status", "history", "latest"]) if (kept[type]) show[type](kept[type]);
+  for (const type of Object.keys(show)) if (kept[type]) show[type](kept[type]);
 });
 
 // An answer that is no stream (a proxy's error page) ends an EventSource for good. A broken connection does not.

@@ -48,7 +48,7 @@ type monitor struct {
 	looked time.Time
 	err    error
 	// As of the last answer of the group.
-	members   []producer.Member
+	members   []health.Member
 	ownership map[string]*ownership.Resource
 	// As of the last look at the topics.
 	marks       map[string]watermark.Watermark
@@ -107,7 +107,7 @@ func (m *monitor) look(ctx context.Context) {
 		m.looked = now
 	}
 	if err == nil && !sharing {
-		slices.SortFunc(members, func(a, b producer.Member) int { return strings.Compare(a.Instance, b.Instance) })
+		slices.SortFunc(members, func(a, b health.Member) int { return strings.Compare(a.Instance, b.Instance) })
 		m.members = members
 		owners := ownership.ByResource(members)
 		for name, o := range m.ownership {
@@ -192,10 +192,7 @@ func (m *monitor) resource(name string, owned bool) health.Resource {
 func (m *monitor) addTo(s *status.Snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, member := range m.members {
-		s.Members = append(s.Members,
-			status.Member{Instance: member.Instance, Enabled: member.Resources, Owned: member.Owned})
-	}
+	s.Members = m.members
 	if m.err == nil || m.now().Sub(m.looked) < saidAfter || s.Waiting != "" {
 		return
 	}

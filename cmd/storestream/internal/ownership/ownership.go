@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/internal/health"
-	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -85,7 +84,7 @@ func (r *Resource) Silent() time.Duration {
 func (r *Resource) Between() bool { return !r.free.IsZero() && !r.Abandoned }
 
 // ByResource is the owner of each resource that has one.
-func ByResource(members []producer.Member) map[string]string {
+func ByResource(members []health.Member) map[string]string {
 	owners := map[string]string{}
 	for _, m := range members {
 		for _, resource := range m.Owned {

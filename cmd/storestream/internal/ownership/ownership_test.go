@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/internal/health"
-	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -44,7 +43,7 @@ func TestAResourceIsAbandonedWhereNoInstanceRunsOrNoneTakesItForLong(t *testing.
 }
 
 func TestTheOwnerOfEachResourceIsTheMemberThatHasIt(t *testing.T) {
-	owners := ByResource([]producer.Member{
+	owners := ByResource([]health.Member{
 		{Instance: "a", Owned: []string{"orders", "users"}},
 		{Instance: "b"},
 		{Instance: "c", Owned: []string{"products"}},
