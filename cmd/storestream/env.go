@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -141,6 +142,9 @@ func writeJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
+// spacesAtEnd are those that tabwriter puts in place of a last cell that is empty.
+var spacesAtEnd = regexp.MustCompile(" +\n")
+
 // printTable writes rows, of which the first is the header, as aligned columns.
 func printTable(w io.Writer, rows [][]string) error {
 	var text strings.Builder
@@ -149,7 +153,7 @@ func printTable(w io.Writer, rows [][]string) error {
 		_, _ = fmt.Fprintln(columns, strings.Join(row, "\t")) // a strings.Builder takes everything
 	}
 	_ = columns.Flush()
-	_, err := io.WriteString(w, text.String())
+	_, err := io.WriteString(w, spacesAtEnd.ReplaceAllString(text.String(), "\n"))
 	return err
 }
 

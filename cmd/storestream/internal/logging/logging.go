@@ -51,22 +51,17 @@ func (o oneLine) Write(entry []byte) (int, error) {
 // are kept in memory.
 const mostText = 16 << 10
 
-// shortened returns fields with long texts cut off at mostText.
-func shortened(fields []zap.Field) []zap.Field {
-	copied := false
+// texts returns fields with each error as its text, and with long texts cut off at mostText.
+func texts(fields []zap.Field) []zap.Field {
+	fields = slices.Clone(fields)
 	for i, f := range fields {
-		text := f.String
 		if err, ok := f.Interface.(error); ok && f.Type == zapcore.ErrorType {
-			text = err.Error()
+			fields[i] = zap.String(f.Key, err.Error())
 		}
-		if len(text) <= mostText {
-			continue
+		if text := fields[i].String; len(text) > mostText {
+			fields[i] = zap.String(f.Key, fmt.Sprintf("%s ... (%d bytes)", strings.ToValidUTF8(text[:mostText], ""),
+				len(text)))
 		}
-		if !copied {
-			fields, copied = slices.Clone(fields), true
-		}
-		fields[i] = zap.String(f.Key, fmt.Sprintf("%s ... (%d bytes)", strings.ToValidUTF8(text[:mostText], ""),
-			len(text)))
 	}
 	return fields
 }
@@ -101,6 +96,7 @@ type warning struct {
 // With binds fields. Two warnings are equal only if these fields are, so a failure of orders does not
 // suppress one of users.
 func (s *repeatSuppression) With(fields []zap.Field) zapcore.Core {
+	fields = texts(fields)
 	bound := s.bound + fieldText(fields)
 	return &repeatSuppression{Core: s.Core.With(fields), bound: bound, mu: s.mu, seen: s.seen}
 }
@@ -115,7 +111,7 @@ func (s *repeatSuppression) Check(entry zapcore.Entry, checked *zapcore.CheckedE
 
 // Write is zapcore's.
 func (s *repeatSuppression) Write(entry zapcore.Entry, fields []zap.Field) error {
-	fields = shortened(fields)
+	fields = texts(fields)
 	if entry.Level < zapcore.WarnLevel {
 		return s.Core.Write(entry, fields)
 	}
@@ -133,23 +129,18 @@ func (s *repeatSuppression) Write(entry zapcore.Entry, fields []zap.Field) error
 	s.seen[text] = &warning{written: entry.Time}
 	s.mu.Unlock()
 	if last != nil && last.swallowed > 0 {
-		fields = append(fields[:len(fields):len(fields)], zap.Int("repeated", last.swallowed))
+		fields = append(fields, zap.Int("repeated", last.swallowed))
 	}
 	return s.Core.Write(entry, fields)
 }
 
-// fieldText is what makes warnings different: the texts and errors among the fields. Every digit is replaced,
+// fieldText is what makes warnings different: the texts among the fields, see texts. Every digit is replaced,
 // so that counts, times and port numbers do not make each line a different one.
 func fieldText(fields []zap.Field) string {
 	var b strings.Builder
 	for _, f := range fields {
-		switch f.Type {
-		case zapcore.StringType:
+		if f.Type == zapcore.StringType {
 			b.WriteString("\x00" + f.Key + "=" + f.String)
-		case zapcore.ErrorType:
-			if err, ok := f.Interface.(error); ok && err != nil {
-				b.WriteString("\x00" + f.Key + "=" + err.Error())
-			}
 		}
 	}
 	return strings.Map(func(r rune) rune {

@@ -32,14 +32,12 @@ func Read(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([
 		return nil, err
 	}
 	requests := cluster.Requests()
-	if err := requests.CatchUp(ctx); errors.Is(err, kerr.UnknownTopicOrPartition) {
-		requests = nil
-	} else if err != nil {
+	if err := requests.CatchUp(ctx); err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
 		return nil, err
 	}
 	for i := range all {
 		r := &all[i]
-		if requests != nil && r.Unreadable == nil { // else it is unknown which are accepted
+		if r.Unreadable == nil { // else it is unknown which are accepted
 			r.Pending = requests.After(r.Name, r.Mark.Request, r.Mark.RequestUID)
 		}
 		r.DeadLetters = append(r.DeadLetters, watch.DeadLetters()[r.Name]...)
