@@ -11,10 +11,10 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// advance moves the watermark as far as b says, after the rows of b were decided about. Settled and the
-// cursor stay before every row that is deferred, or that lacks its dead letter: a successor does not know
-// of that row, and has to read it again.
-func (s *state) advance(b *Batch, at Moment) {
+// advance moves the watermark as far as b says, after the rows of b were decided about. rows is how many the
+// transaction in hand publishes. Settled and the cursor stay before every row that is deferred, or that lacks
+// its dead letter: a successor does not know of that row, and has to read it again.
+func (s *state) advance(b *Batch, at Moment, rows int) {
 	if b.Done != nil && b.Done.Complete {
 		s.deferred.beyond.completePass()
 		s.deadLetters.beyond.completePass()
@@ -47,7 +47,9 @@ func (s *state) advance(b *Batch, at Moment) {
 		}
 		// Every pass from the takeover on began after the reset was accepted, whatever the clocks say.
 		if r := s.mark.Replay; r != nil {
-			s.mark.Replay, s.ended = nil, r
+			s.mark.Replayed = &watermark.Replayed{Request: r.Request, RequestUID: r.RequestUID, From: r.From,
+				Began: r.At, Ended: at.Wall, Rows: r.Rows + int64(rows)}
+			s.mark.Replay = nil
 			s.dedup.unmark()
 		}
 	}
@@ -240,14 +242,11 @@ func (s *state) beginReplay(r watermark.Request, now schemas.Instant, ends []int
 		Ends: ends}
 }
 
-// seal completes tx with the watermark that is true once tx is committed. committed has to follow.
+// seal completes tx with the watermark that is true once tx is committed.
 func (s *state) seal(tx *watermark.Transaction, wall schemas.Instant) {
 	rows := int64(len(tx.Rows))
 	s.mark.Rows += rows
-	if r := s.ended; r != nil {
-		s.mark.Replayed = &watermark.Replayed{Request: r.Request, RequestUID: r.RequestUID, From: r.From,
-			Began: r.At, Ended: wall, Rows: r.Rows + rows}
-	} else if s.mark.Replay != nil {
+	if s.mark.Replay != nil {
 		r := *s.mark.Replay // a copy: transactions before this one have the old one
 		r.Rows += rows
 		s.mark.Replay = &r
@@ -255,12 +254,4 @@ func (s *state) seal(tx *watermark.Transaction, wall schemas.Instant) {
 	s.mark.DedupFrom, s.mark.Future = s.dedup.from(s.mark.Settled)
 	s.mark.Written = wall
 	tx.Watermark = s.mark
-}
-
-// committed notes that the transaction that was sealed last is in the topic. It returns the replay that this
-// transaction ended, or nil.
-func (s *state) committed(now time.Time) (ended *watermark.Replay) {
-	ended, s.ended = s.ended, nil
-	s.dedup.committed(s.mark.Settled, now)
-	return ended
 }

@@ -31,23 +31,22 @@ var ErrTakeover = errors.New("a takeover goes on")
 
 // Poller polls one resource from one takeover to the next.
 type Poller struct {
-	cfg      *Config
-	board    *board
-	state    *state
-	writer   *writer
-	sweeper  *sweeper
-	failures *Failures
-	retry    backoff.BackOff
+	cfg     *Config
+	board   *board
+	state   *state
+	writer  *writer
+	sweeper *sweeper
+	retry   backoff.BackOff
 }
 
 // New makes a poller that goes on from the watermark of the session. RestorePublished has to give it the
 // rows before Run.
 func New(cfg Config) *Poller {
+	cfg.Failures = cmp.Or(cfg.Failures, &Failures{Log: cfg.Log, Now: cfg.now})
 	s := newState(&cfg, cfg.Clock())
 	policyInForce(&cfg, &s.mark)
 	p := &Poller{cfg: &cfg, state: s, board: &board{now: cfg.now, status: Status{Doing: "starting", Since: cfg.now()}},
-		failures: cmp.Or(cfg.Failures, &Failures{Log: cfg.Log, Now: cfg.now}),
-		retry:    doubling(firstRetry, lastRetry)}
+		retry: doubling(firstRetry, lastRetry)}
 	p.writer = newWriter(&cfg, p.board, s)
 	p.sweeper = newSweeper(&cfg, p.board, s, p.writer)
 	p.writer.show()
@@ -103,11 +102,11 @@ func (p *Poller) Run(ctx context.Context) error {
 		case err == nil:
 		case p.writer.failed != nil, errors.Is(err, ErrTakeover):
 			return err
-		case ctx.Err() != nil, p.asked(): // it was interrupted
+		case ctx.Err() != nil, len(p.requests()) > 0: // it was interrupted
 			continue
 		default:
 			next = p.ended(began, err)
-			if err := p.writer.reportFailure(err, p.failures.Since); err != nil {
+			if err := p.writer.reportFailure(err, p.cfg.Failures.Since); err != nil {
 				return err
 			}
 		}
@@ -216,7 +215,7 @@ func (p *Poller) publish(batches iter.Seq2[Batch, error]) error {
 func (p *Poller) ended(began time.Time, err error) time.Time {
 	now := p.cfg.now()
 	p.cfg.Metrics.PollDuration.Observe(now.Sub(began).Seconds())
-	p.failures.Note(err)
+	p.cfg.Failures.Note(err)
 	outcome, doing, next := "ok", "waiting to try again", began.Add(p.cfg.Interval)
 	switch fault, blocked := errors.AsType[*BlockedError](err); {
 	case err == nil:
@@ -231,7 +230,7 @@ func (p *Poller) ended(began time.Time, err error) time.Time {
 	}
 	p.cfg.Metrics.Polls(outcome).Inc()
 	p.board.change(func(s *Status) {
-		s.Doing, s.Since, s.Err, s.FailedSince = doing, now, err, p.failures.Since
+		s.Doing, s.Since, s.Err, s.FailedSince = doing, now, err, p.cfg.Failures.Since
 	})
 	return next
 }
@@ -240,11 +239,9 @@ func (p *Poller) ended(began time.Time, err error) time.Time {
 func (p *Poller) wait(ctx context.Context, renewed <-chan struct{}, next time.Time) {
 	ctx, cancel := p.untilAsked(ctx)
 	defer cancel()
-	timer := time.NewTimer(next.Sub(p.cfg.now()))
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-renewed:
-	case <-timer.C:
+	case <-time.After(next.Sub(p.cfg.now())):
 	}
 }
