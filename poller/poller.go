@@ -45,7 +45,7 @@ func New(cfg Config) *Poller {
 	cfg.Failures = cmp.Or(cfg.Failures, &Failures{Log: cfg.Log, Now: cfg.now})
 	s := newState(&cfg, cfg.Clock())
 	policyInForce(&cfg, &s.mark)
-	p := &Poller{cfg: &cfg, state: s, board: &board{now: cfg.now, status: Status{Doing: "starting", Since: cfg.now()}},
+	p := &Poller{cfg: &cfg, state: s, board: &board{now: cfg.now},
 		retry: doubling(firstRetry, lastRetry)}
 	p.writer = newWriter(&cfg, p.board, s)
 	p.sweeper = newSweeper(&cfg, p.board, s, p.writer)
@@ -125,7 +125,7 @@ func (p *Poller) Run(ctx context.Context) error {
 func (p *Poller) poll(ctx context.Context) error {
 	ctx, cancel := p.untilAsked(ctx)
 	defer cancel()
-	p.board.change(func(s *Status) { s.Doing, s.Since = Polling, p.cfg.now() })
+	p.cfg.Doing("polling")
 	pass := p.state.nextPass(p.cfg.Clock())
 	err := p.state.noteSource()
 	if err == nil {
@@ -229,9 +229,8 @@ func (p *Poller) ended(began time.Time, err error) time.Time {
 		outcome, next = "failed", now.Add(max(p.cfg.Interval, p.retry.NextBackOff()))
 	}
 	p.cfg.Metrics.Polls(outcome).Inc()
-	p.board.change(func(s *Status) {
-		s.Doing, s.Since, s.Err, s.FailedSince = doing, now, err, p.cfg.Failures.Since
-	})
+	p.cfg.Doing(doing)
+	p.board.change(func(s *Status) { s.Err, s.FailedSince = err, p.cfg.Failures.Since })
 	return next
 }
 

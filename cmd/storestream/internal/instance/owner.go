@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -128,22 +129,22 @@ func (o *owner) takeOver(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	o.turn(p, "", nil)
+	o.turn(p, "starting", nil)
 	return p.Run(ctx)
 }
 
 func (o *owner) newPoller(session *producer.Session, requests *producer.Requests) *poller.Poller {
 	o.sources.Dialect().Load(session.Watermark().Dialect)
-	polls := o.sources.New(o.resource, o.metrics, o.log, connect.Audience{
-		Doing: func(text string) {
-			o.change(func(l *live) {
-				if l.detail != text {
-					l.detail, l.detailSince = text, time.Now()
-				}
-			})
-		},
-		Days: func(days []health.Days) { o.change(func(l *live) { l.days = days }) },
-	})
+	doing := func(activity string) {
+		activity = cmp.Or(activity, "polling") // the source has no more to say
+		o.change(func(l *live) {
+			if l.doing != activity {
+				l.doing, l.since = activity, time.Now()
+			}
+		})
+	}
+	polls := o.sources.New(o.resource, o.metrics, o.log, connect.Audience{Doing: doing,
+		Days: func(days []health.Days) { o.change(func(l *live) { l.days = days }) }})
 	c := o.c.Settings
 	return poller.New(poller.Config{
 		Settings: poller.Settings{
@@ -152,7 +153,7 @@ func (o *owner) newPoller(session *producer.Session, requests *producer.Requests
 			CatchesUp: o.settings.Source == config.Postgres,
 			Start:     connect.Start(o.settings), Eager: o.c.Eager,
 		},
-		Clock: clock, Source: polls,
+		Clock: clock, Source: polls, Doing: doing,
 		Session: session, Requests: requests,
 		Waits: o.sources.Waits(o.resource.Name), Renewed: c.Rotation().Renewed, Hide: c.Rotation().Hide,
 		Published: func(rows []schemas.Record, deleted []int64) {
