@@ -166,20 +166,16 @@ func (s *state) noteTrouble(trouble watermark.Trouble, at Moment) {
 }
 
 // continued returns trouble with a bounded text. If before is of the same kind, it began when before did.
+// Whether other rows go on is no other kind: it may differ with each read.
 func continued(before *watermark.Trouble, trouble watermark.Trouble) *watermark.Trouble {
 	if len(trouble.Why) > mostTroubleText {
 		trouble.Why = strings.ToValidUTF8(trouble.Why[:mostTroubleText], "") + "..."
 	}
-	if before != nil && sameKind(before, &trouble) {
+	if before != nil && before.Blocked() == trouble.Blocked() &&
+		before.SettlingDelayed() == trouble.SettlingDelayed() {
 		trouble.Since = min(trouble.Since, before.Since)
 	}
 	return &trouble
-}
-
-// sameKind reports whether a and b are of one kind, whatever their reasons are. Whether other rows go on
-// does not matter: it may differ with each read.
-func sameKind(a, b *watermark.Trouble) bool {
-	return (a == nil) == (b == nil) && a.Blocked() == b.Blocked() && a.SettlingDelayed() == b.SettlingDelayed()
 }
 
 // noteSource notes the source in use, and returns a *LostError if the watermark says that the resource was

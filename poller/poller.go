@@ -43,15 +43,16 @@ type Poller struct {
 // rows before Run.
 func New(cfg Config) *Poller {
 	cfg.Failures = cmp.Or(cfg.Failures, &Failures{Log: cfg.Log, Now: cfg.now})
-	s := newState(&cfg, cfg.Clock())
+	s, b := newState(&cfg, cfg.Clock()), &board{now: cfg.now}
 	policyInForce(&cfg, &s.mark)
-	p := &Poller{cfg: &cfg, state: s, board: &board{now: cfg.now},
+	w := &writer{cfg: &cfg, board: b, state: s, commits: context.Background(), told: s.mark.Trouble,
+		replayed: s.mark.Replayed}
+	w.show()
+	sweeps := &sweeper{cfg: &cfg, board: b, state: s, writer: w, born: cfg.wall(),
+		retry: doubling(firstSweepRetry, lastSweepRetry)}
+	sweeps.found()
+	return &Poller{cfg: &cfg, board: b, state: s, writer: w, sweeper: sweeps,
 		retry: doubling(firstRetry, lastRetry)}
-	p.writer = newWriter(&cfg, p.board, s)
-	p.sweeper = newSweeper(&cfg, p.board, s, p.writer)
-	p.writer.show()
-	p.sweeper.found()
-	return p
 }
 
 // doubling is the waits first, 2*first, 4*first and so on, up to last.

@@ -109,11 +109,6 @@ type comparison struct {
 	cancel  context.CancelFunc
 }
 
-func newSweeper(cfg *Config, b *board, s *state, w *writer) *sweeper {
-	return &sweeper{cfg: cfg, board: b, state: s, writer: w, born: cfg.wall(),
-		retry: doubling(firstSweepRetry, lastSweepRetry)}
-}
-
 // found looks at the sweep that the watermark carries, when an owner begins: one that was in hand died.
 func (s *sweeper) found() {
 	mark := &s.state.mark

@@ -35,11 +35,6 @@ type writer struct {
 	wait *watermark.Trouble
 }
 
-func newWriter(cfg *Config, b *board, s *state) *writer {
-	return &writer{cfg: cfg, board: b, state: s, commits: context.Background(), told: s.mark.Trouble,
-		replayed: s.mark.Replayed}
-}
-
 // commit writes tx with the watermark as the state has it.
 func (w *writer) commit(tx watermark.Transaction) error {
 	if w.failed != nil {
@@ -57,7 +52,8 @@ func (w *writer) commit(tx watermark.Transaction) error {
 	}
 	w.state.dedup.committed(w.state.mark.Settled, now)
 	if r := tx.Watermark.Replayed; r != w.replayed {
-		w.cfg.Log.Info("replay finished", zapInstant("from", r.From), zapRequest(r.Request), zap.Int64("rows", r.Rows))
+		w.cfg.Log.Info("replay finished", zapInstant("from", r.From), zapRequest(r.Request),
+			zap.Int64("rows", r.Rows))
 	}
 	w.written, w.replayed = now, tx.Watermark.Replayed
 	w.told = tx.Watermark.Trouble
@@ -76,7 +72,7 @@ func (w *writer) commit(tx watermark.Transaction) error {
 }
 
 // commitIfDue commits tx unless it would say nothing new but the time. That rows wait, or no longer do, is
-// news. That settling is delayed comes and goes with every poll, and a reason has numbers and times in it: they
+// news. A delay of settling comes and goes with every poll, and a reason has numbers and times in it. So these
 // wait for the next watermark.
 func (w *writer) commitIfDue(tx watermark.Transaction) error {
 	s, now := w.state, w.cfg.now()

@@ -185,8 +185,8 @@ func (o *owner) change(change func(*live)) {
 	change(&o.live)
 }
 
-// turn notes that p polls from now on; or, if p is nil, what the owner does instead, and the failure that it is
-// in.
+// turn notes that p polls from now on. If p is nil, doing is what the owner does instead, and err is the
+// failure that it is in.
 func (o *owner) turn(p *poller.Poller, doing string, err error) {
 	o.change(func(l *live) {
 		*l = live{poller: p, doing: doing, since: time.Now(), err: err, failed: o.failures.Since}
