@@ -11,10 +11,10 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// advance moves the watermark as far as b says, after the rows of b were decided about. Settled and the
-// cursor stay before every row that is deferred, or that lacks its dead letter: a successor does not know
-// of that row, and has to read it again.
-func (s *state) advance(b *Batch, at Moment) {
+// advance moves the watermark as far as b says, after the rows of b were decided about. rows is how many the
+// transaction in hand publishes. Settled and the cursor stay before every row that is deferred, or that lacks
+// its dead letter: a successor does not know of that row, and has to read it again.
+func (s *state) advance(b *Batch, at Moment, rows int) {
 	if b.Done != nil && b.Done.Complete {
 		s.deferred.beyond.completePass()
 		s.deadLetters.beyond.completePass()
@@ -47,7 +47,9 @@ func (s *state) advance(b *Batch, at Moment) {
 		}
 		// Every pass from the takeover on began after the reset was accepted, whatever the clocks say.
 		if r := s.mark.Replay; r != nil {
-			s.mark.Replay, s.ended = nil, r
+			s.mark.Replayed = &watermark.Replayed{Request: r.Request, RequestUID: r.RequestUID, From: r.From,
+				Began: r.At, Ended: at.Wall, Rows: r.Rows + int64(rows)}
+			s.mark.Replay = nil
 			s.dedup.unmark()
 		}
 	}
@@ -164,20 +166,16 @@ func (s *state) noteTrouble(trouble watermark.Trouble, at Moment) {
 }
 
 // continued returns trouble with a bounded text. If before is of the same kind, it began when before did.
+// Whether other rows go on is no other kind: it may differ with each read.
 func continued(before *watermark.Trouble, trouble watermark.Trouble) *watermark.Trouble {
 	if len(trouble.Why) > mostTroubleText {
 		trouble.Why = strings.ToValidUTF8(trouble.Why[:mostTroubleText], "") + "..."
 	}
-	if before != nil && sameKind(before, &trouble) {
+	if before != nil && before.Blocked() == trouble.Blocked() &&
+		before.SettlingDelayed() == trouble.SettlingDelayed() {
 		trouble.Since = min(trouble.Since, before.Since)
 	}
 	return &trouble
-}
-
-// sameKind reports whether a and b are of one kind, whatever their reasons are. Whether other rows go on
-// does not matter: it may differ with each read.
-func sameKind(a, b *watermark.Trouble) bool {
-	return (a == nil) == (b == nil) && a.Blocked() == b.Blocked() && a.SettlingDelayed() == b.SettlingDelayed()
 }
 
 // noteSource notes the source in use, and returns a *LostError if the watermark says that the resource was
@@ -240,14 +238,11 @@ func (s *state) beginReplay(r watermark.Request, now schemas.Instant, ends []int
 		Ends: ends}
 }
 
-// seal completes tx with the watermark that is true once tx is committed. committed has to follow.
+// seal completes tx with the watermark that is true once tx is committed.
 func (s *state) seal(tx *watermark.Transaction, wall schemas.Instant) {
 	rows := int64(len(tx.Rows))
 	s.mark.Rows += rows
-	if r := s.ended; r != nil {
-		s.mark.Replayed = &watermark.Replayed{Request: r.Request, RequestUID: r.RequestUID, From: r.From,
-			Began: r.At, Ended: wall, Rows: r.Rows + rows}
-	} else if s.mark.Replay != nil {
+	if s.mark.Replay != nil {
 		r := *s.mark.Replay // a copy: transactions before this one have the old one
 		r.Rows += rows
 		s.mark.Replay = &r
@@ -255,12 +250,4 @@ func (s *state) seal(tx *watermark.Transaction, wall schemas.Instant) {
 	s.mark.DedupFrom, s.mark.Future = s.dedup.from(s.mark.Settled)
 	s.mark.Written = wall
 	tx.Watermark = s.mark
-}
-
-// committed notes that the transaction that was sealed last is in the topic. It returns the replay that this
-// transaction ended, or nil.
-func (s *state) committed(now time.Time) (ended *watermark.Replay) {
-	ended, s.ended = s.ended, nil
-	s.dedup.committed(s.mark.Settled, now)
-	return ended
 }

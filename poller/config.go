@@ -30,6 +30,8 @@ type Config struct {
 	Renewed func() <-chan struct{}
 	// Hide takes secrets out of a text that all readers of the watermarks see.
 	Hide func(text string) string
+	// Doing is called with each new activity of the poller, in words for people.
+	Doing func(activity string)
 	// Published is called with the rows and deletions of each transaction that is committed.
 	Published func(rows []schemas.Record, deleted []int64)
 }

@@ -40,7 +40,7 @@ func (s *state) decide(b *Batch, at Moment, maxRows int) (tx watermark.Transacti
 		}
 	}
 	if s.wanted == nil {
-		s.advance(b, at)
+		s.advance(b, at, len(tx.Rows))
 	}
 	return tx, false, nil
 }

@@ -65,7 +65,7 @@ func (d *deciding) decides(b Batch, rows ...row) {
 		}
 		tx.Rows = slices.Clone(tx.Rows)
 		d.seal(&tx, at.Wall)
-		d.committed(at.Now)
+		d.dedup.committed(d.mark.Settled, at.Now)
 		d.written = append(d.written, tx)
 	}
 }

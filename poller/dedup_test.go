@@ -443,3 +443,17 @@ func TestAnOlderStateIsNotConfirmedByTheTimeThatACommitTakes(t *testing.T) {
 	}
 	s.wants(newer)
 }
+
+// The last transaction of a replay ends it, also one without rows, and counts its own.
+func TestAReplaySaysAtOnceThatItIsOver(t *testing.T) {
+	s := openShop(t, 10, nil)
+	for _, settles := range []schemas.Instant{0, s.now.Add(-shopOverlap)} { // in one batch, then row by row
+		s.settles = settles
+		id := s.ask(watermark.Request{Kind: watermark.Reset, To: new(schemas.MinInstant)})
+		s.poll() // accepts it
+		s.poll()
+		if r := s.mark.Replayed; s.mark.Replay != nil || r == nil || r.Request != id || r.Rows != 10 {
+			t.Errorf("replay %+v is in hand; it came to %+v", s.mark.Replay, r)
+		}
+	}
+}

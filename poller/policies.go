@@ -2,6 +2,7 @@ package poller
 
 import (
 	"fmt"
+	"slices"
 
 	"go.uber.org/zap"
 
@@ -18,10 +19,11 @@ func policyInForce(cfg *Config, mark *watermark.Watermark) {
 		mark.Policies = watermark.PoliciesOf(now) // a first load: it publishes every row
 		return
 	}
-	if !mark.Policies.InForce(now) && mark.Sweep != nil {
+	before := mark.Policies
+	mark.Policies = before.Then(now)
+	if !slices.Equal(mark.Policies, before) && mark.Sweep != nil {
 		mark.ChangeSweep(func(s *watermark.Sweep) { s.From, s.Done = nil, nil })
 	}
-	mark.Policies = mark.Policies.Then(now)
 	if mark.Policies.Mixed() {
 		cfg.Log.Warn("the topic may hold rows as other policies for fields (privacy.fields) let them through, "+
 			"until a sweep has published them again", zap.String("do", "storestream sweep "+cfg.Resource.Name))

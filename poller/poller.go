@@ -31,28 +31,28 @@ var ErrTakeover = errors.New("a takeover goes on")
 
 // Poller polls one resource from one takeover to the next.
 type Poller struct {
-	cfg      *Config
-	board    *board
-	state    *state
-	writer   *writer
-	sweeper  *sweeper
-	failures *Failures
-	retry    backoff.BackOff
+	cfg     *Config
+	board   *board
+	state   *state
+	writer  *writer
+	sweeper *sweeper
+	retry   backoff.BackOff
 }
 
 // New makes a poller that goes on from the watermark of the session. RestorePublished has to give it the
 // rows before Run.
 func New(cfg Config) *Poller {
-	s := newState(&cfg, cfg.Clock())
+	cfg.Failures = cmp.Or(cfg.Failures, &Failures{Log: cfg.Log, Now: cfg.now})
+	s, b := newState(&cfg, cfg.Clock()), &board{now: cfg.now}
 	policyInForce(&cfg, &s.mark)
-	p := &Poller{cfg: &cfg, state: s, board: &board{now: cfg.now, status: Status{Doing: "starting", Since: cfg.now()}},
-		failures: cmp.Or(cfg.Failures, &Failures{Log: cfg.Log, Now: cfg.now}),
-		retry:    doubling(firstRetry, lastRetry)}
-	p.writer = newWriter(&cfg, p.board, s)
-	p.sweeper = newSweeper(&cfg, p.board, s, p.writer)
-	p.writer.show()
-	p.sweeper.found()
-	return p
+	w := &writer{cfg: &cfg, board: b, state: s, commits: context.Background(), told: s.mark.Trouble,
+		replayed: s.mark.Replayed}
+	w.show()
+	sweeps := &sweeper{cfg: &cfg, board: b, state: s, writer: w, born: cfg.wall(),
+		retry: doubling(firstSweepRetry, lastSweepRetry)}
+	sweeps.found()
+	return &Poller{cfg: &cfg, board: b, state: s, writer: w, sweeper: sweeps,
+		retry: doubling(firstRetry, lastRetry)}
 }
 
 // doubling is the waits first, 2*first, 4*first and so on, up to last.
@@ -103,11 +103,11 @@ func (p *Poller) Run(ctx context.Context) error {
 		case err == nil:
 		case p.writer.failed != nil, errors.Is(err, ErrTakeover):
 			return err
-		case ctx.Err() != nil, p.asked(): // it was interrupted
+		case ctx.Err() != nil, len(p.requests()) > 0: // it was interrupted
 			continue
 		default:
 			next = p.ended(began, err)
-			if err := p.writer.reportFailure(err, p.failures.Since); err != nil {
+			if err := p.writer.reportFailure(err, p.cfg.Failures.Since); err != nil {
 				return err
 			}
 		}
@@ -126,7 +126,7 @@ func (p *Poller) Run(ctx context.Context) error {
 func (p *Poller) poll(ctx context.Context) error {
 	ctx, cancel := p.untilAsked(ctx)
 	defer cancel()
-	p.board.change(func(s *Status) { s.Doing, s.Since = Polling, p.cfg.now() })
+	p.cfg.Doing("polling")
 	pass := p.state.nextPass(p.cfg.Clock())
 	err := p.state.noteSource()
 	if err == nil {
@@ -216,7 +216,7 @@ func (p *Poller) publish(batches iter.Seq2[Batch, error]) error {
 func (p *Poller) ended(began time.Time, err error) time.Time {
 	now := p.cfg.now()
 	p.cfg.Metrics.PollDuration.Observe(now.Sub(began).Seconds())
-	p.failures.Note(err)
+	p.cfg.Failures.Note(err)
 	outcome, doing, next := "ok", "waiting to try again", began.Add(p.cfg.Interval)
 	switch fault, blocked := errors.AsType[*BlockedError](err); {
 	case err == nil:
@@ -230,9 +230,8 @@ func (p *Poller) ended(began time.Time, err error) time.Time {
 		outcome, next = "failed", now.Add(max(p.cfg.Interval, p.retry.NextBackOff()))
 	}
 	p.cfg.Metrics.Polls(outcome).Inc()
-	p.board.change(func(s *Status) {
-		s.Doing, s.Since, s.Err, s.FailedSince = doing, now, err, p.failures.Since
-	})
+	p.cfg.Doing(doing)
+	p.board.change(func(s *Status) { s.Err, s.FailedSince = err, p.cfg.Failures.Since })
 	return next
 }
 
@@ -240,11 +239,9 @@ func (p *Poller) ended(began time.Time, err error) time.Time {
 func (p *Poller) wait(ctx context.Context, renewed <-chan struct{}, next time.Time) {
 	ctx, cancel := p.untilAsked(ctx)
 	defer cancel()
-	timer := time.NewTimer(next.Sub(p.cfg.now()))
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-renewed:
-	case <-timer.C:
+	case <-time.After(next.Sub(p.cfg.now())):
 	}
 }

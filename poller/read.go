@@ -49,8 +49,7 @@ func (p *Poller) read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
 				}
 			}
 		}()
-		ticker := time.NewTicker(silence)
-		defer ticker.Stop()
+		tick := time.Tick(silence)
 		defer func() {
 			cancel(errBrokenOff)
 			for range batches { // dropped
@@ -67,7 +66,7 @@ func (p *Poller) read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
 					return
 				}
 				batch = b
-			case <-ticker.C:
+			case <-tick:
 			}
 			if p.cfg.Waits != nil {
 				if err := p.writer.reportWait(p.cfg.Waits()); err != nil {

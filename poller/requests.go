@@ -10,9 +10,6 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// asked says whether a request for this resource came in that was not accepted yet.
-func (p *Poller) asked() bool { return len(p.requests()) > 0 }
-
 // requests are those for this resource that were not accepted yet.
 func (p *Poller) requests() []watermark.Request {
 	return p.cfg.Requests.After(p.cfg.Resource.Name, p.state.mark.Request, p.state.mark.RequestUID)

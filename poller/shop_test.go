@@ -140,7 +140,7 @@ func newShop(t tester, now time.Time) *shop {
 		Clock:  func() Moment { return Moment{s.now.Time(), s.clock()} },
 		Source: s, Session: s, Requests: s, Metrics: s.metrics.Resource("orders"), Log: zap.NewNop(),
 		Renewed: func() <-chan struct{} { return nil }, Hide: func(text string) string { return text },
-		Published: func([]schemas.Record, []int64) {},
+		Published: func([]schemas.Record, []int64) {}, Doing: func(string) {},
 		Sweep: SweepConfig{Source: func() Source { return s }, Topic: s.readTopic,
 			Turn: make(chan struct{}, 1)},
 	}

@@ -33,12 +33,11 @@ type state struct {
 	wanted    map[int64]Suspect
 	readBegan Moment
 
-	passes        int               // complete ones since the takeover
-	forgot        bool              // the pass in hand forgot rows that the watermark's cursor has passed
-	settledBefore schemas.Instant   // settled when the takeover began
-	delayed       string            // why settled stands still, as the last pass said
-	judged        bool              // mark.Trouble is no predecessor's
-	ended         *watermark.Replay // the replay that the next transaction ends, or nil
+	passes        int             // complete ones since the takeover
+	forgot        bool            // the pass in hand forgot rows that the watermark's cursor has passed
+	settledBefore schemas.Instant // settled when the takeover began
+	delayed       string          // why settled stands still, as the last pass said
+	judged        bool            // mark.Trouble is no predecessor's
 
 	// Since the writer counted and logged them: rows that were suppressed as repeats, deferred, or from
 	// before the start; rows that poll.memory had no room for; dead letters whose row can be published
@@ -73,14 +72,10 @@ func (s *state) secondLook(due map[int64]Suspect, at Moment) Request {
 }
 
 // expectedFields returns the fields that the source had, less those that the schema has no more.
-func (s *state) expectedFields() (names []string) {
-	fields := s.settings.Resource.Fields
-	for i := range fields {
-		if name := fields[i].Name; slices.Contains(s.mark.Fields, name) {
-			names = append(names, name)
-		}
-	}
-	return names
+func (s *state) expectedFields() []string {
+	return slices.DeleteFunc(slices.Clone(s.mark.Fields), func(name string) bool {
+		return !slices.Contains(s.settings.Resource.Columns(), name)
+	})
 }
 
 // add puts a row into tx and remembers it. A row that is too large for the topic becomes a dead letter, and

@@ -10,9 +10,6 @@ import (
 
 // Status is the state of a poller, for people.
 type Status struct {
-	// Doing is its present activity, in words (Polling and others), and Since its beginning.
-	Doing string
-	Since time.Time
 	// Watermark is the one that the next transaction writes.
 	Watermark watermark.Watermark
 	// Complete counts the complete passes of this poller.
@@ -28,9 +25,6 @@ type Status struct {
 	// Sweep is the sweep in hand. The result of the last one is in Watermark (LastSweep, Swept).
 	Sweep health.Sweeping
 }
-
-// Polling is Status.Doing while the poller reads and publishes.
-const Polling = "polling"
 
 // board holds the status, safe for concurrent use.
 type board struct {

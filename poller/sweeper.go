@@ -109,11 +109,6 @@ type comparison struct {
 	cancel  context.CancelFunc
 }
 
-func newSweeper(cfg *Config, b *board, s *state, w *writer) *sweeper {
-	return &sweeper{cfg: cfg, board: b, state: s, writer: w, born: cfg.wall(),
-		retry: doubling(firstSweepRetry, lastSweepRetry)}
-}
-
 // found looks at the sweep that the watermark carries, when an owner begins: one that was in hand died.
 func (s *sweeper) found() {
 	mark := &s.state.mark
@@ -262,26 +257,22 @@ func (s *sweeper) due() bool {
 	case interval == 0:
 		return false
 	}
-	// A time of the future was noted by a clock that was ahead. From there on none would be due for as long.
-	last := mark.LastSweep
-	if last > now {
-		last = schemas.MinInstant
-	}
 	s.born = min(s.born, now)
-	return now >= schemas.InstantOf(nextSweep(s.cfg.Resource.Name, last, s.born.Time(), interval))
+	after := s.born
+	// A time of the future was noted by a clock that was ahead. From there on none would be due for as long. A
+	// sweep on request replaces the scheduled one if that is less than half an interval away.
+	if last := mark.LastSweep; last > schemas.MinInstant && last <= now {
+		after = last.Add(interval / 2)
+	}
+	return !now.Time().Before(nextSweep(s.cfg.Resource.Name, after.Time(), interval))
 }
 
 // nextSweep is when the next scheduled sweep is due. Sweeps stand at fixed times, so that restarts do not put
-// them off, and at another time for each resource. A sweep on request replaces the scheduled one if that is
-// less than half an interval away.
-func nextSweep(resource string, last schemas.Instant, born time.Time, interval time.Duration) time.Time {
+// them off, and at another time for each resource.
+func nextSweep(resource string, after time.Time, interval time.Duration) time.Time {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(resource)) // never fails
 	phase := time.Duration(h.Sum64() % uint64(interval))
-	after := born
-	if last > schemas.MinInstant {
-		after = last.Time().Add(interval / 2)
-	}
 	return after.Add(-phase).Truncate(interval).Add(interval + phase)
 }
 

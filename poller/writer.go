@@ -25,16 +25,14 @@ type writer struct {
 	board *board
 	state *state
 	// commits is the context of every transaction. A stop and a request do not end it (outliving).
-	commits context.Context    //nolint:containedctx // Run sets it, and no call outlives Run
-	failed  error              // of the commit that failed, or nil
-	written time.Time          // when the last transaction was committed
-	told    *watermark.Trouble // that was committed last
+	commits context.Context //nolint:containedctx // Run sets it, and no call outlives Run
+	failed  error           // of the commit that failed, or nil
+	written time.Time       // when the last transaction was committed
+	// replayed is that of the last transaction.
+	replayed *watermark.Replayed
+	told     *watermark.Trouble // that was committed last
 	// wait replaces the watermark's Trouble while the service asked for a pause. nil: it did not.
 	wait *watermark.Trouble
-}
-
-func newWriter(cfg *Config, b *board, s *state) *writer {
-	return &writer{cfg: cfg, board: b, state: s, commits: context.Background(), told: s.mark.Trouble}
 }
 
 // commit writes tx with the watermark as the state has it.
@@ -52,11 +50,12 @@ func (w *writer) commit(tx watermark.Transaction) error {
 	if w.failed = w.cfg.Session.Commit(w.commits, tx); w.failed != nil {
 		return w.failed
 	}
-	if r := w.state.committed(now); r != nil {
+	w.state.dedup.committed(w.state.mark.Settled, now)
+	if r := tx.Watermark.Replayed; r != w.replayed {
 		w.cfg.Log.Info("replay finished", zapInstant("from", r.From), zapRequest(r.Request),
-			zap.Int64("rows", tx.Watermark.Replayed.Rows))
+			zap.Int64("rows", r.Rows))
 	}
-	w.written = now
+	w.written, w.replayed = now, tx.Watermark.Replayed
 	w.told = tx.Watermark.Trouble
 	w.cfg.Metrics.RowsPublished.Add(float64(len(tx.Rows)))
 	w.cfg.Published(tx.Rows, tx.Deletes)
@@ -73,7 +72,7 @@ func (w *writer) commit(tx watermark.Transaction) error {
 }
 
 // commitIfDue commits tx unless it would say nothing new but the time. That rows wait, or no longer do, is
-// news. That settling is delayed comes and goes with every poll, and a reason has numbers and times in it: they
+// news. A delay of settling comes and goes with every poll, and a reason has numbers and times in it. So these
 // wait for the next watermark.
 func (w *writer) commitIfDue(tx watermark.Transaction) error {
 	s, now := w.state, w.cfg.now()
@@ -81,7 +80,7 @@ func (w *writer) commitIfDue(tx watermark.Transaction) error {
 		return w.failed
 	}
 	waits := func(t *watermark.Trouble) bool { return t != nil && !t.SettlingDelayed() }
-	news := tx.Len() > 0 || w.cfg.Eager || s.mark.Replay != nil || s.ended != nil ||
+	news := tx.Len() > 0 || w.cfg.Eager || s.mark.Replay != nil || s.mark.Replayed != w.replayed ||
 		waits(w.told) != waits(w.trouble())
 	if news || now.Sub(w.written) >= idleWrite {
 		return w.commit(tx)

@@ -37,12 +37,6 @@ func (p Policies) all() []string {
 	return p
 }
 
-// InForce reports whether rows were published under this one last.
-func (p Policies) InForce(fingerprint string) bool {
-	all := p.all()
-	return all[len(all)-1] == cmp.Or(fingerprint, clearly)
-}
-
 // Then returns p with this one in force.
 func (p Policies) Then(fingerprint string) Policies {
 	older := slices.DeleteFunc(slices.Clone(p.all()),

@@ -213,13 +213,11 @@ func (w *Watermark) ChangeSweep(change func(*Sweep)) {
 }
 
 // HandSweepOver takes the attempt in hand back, because an attempt that ends as planned does not count as a
-// death. It reports whether there was one.
-func (w *Watermark) HandSweepOver() bool {
-	if w.Sweep == nil || w.Sweep.Tried == nil {
-		return false
+// death.
+func (w *Watermark) HandSweepOver() {
+	if w.Sweep != nil && w.Sweep.Tried != nil {
+		w.ChangeSweep(func(s *Sweep) { s.Tried, s.Attempts = nil, max(0, s.Attempts-1) })
 	}
-	w.ChangeSweep(func(s *Sweep) { s.Tried, s.Attempts = nil, max(0, s.Attempts-1) })
-	return true
 }
 
 // aheadAtMost is how far the clock of one instance may be ahead of another's.

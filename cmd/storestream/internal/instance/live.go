@@ -10,7 +10,6 @@ import (
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
-	"github.com/storestream/storestream/poller/postgres"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -19,36 +18,22 @@ import (
 type live struct {
 	poller *poller.Poller // nil between the polls of two takeovers
 	status poller.Status  // of the poller, when live is shown
-	// doing is the activity instead of polling, and since is when it began. err is the failure that the owner
-	// is in, nil if none, and failed is when that began.
+	// doing is the activity of the owner, of its poller or of the poller's source, and since is when it began.
+	// err is the failure that the owner is in, nil if none, and failed is when that began.
 	doing  string
 	since  time.Time
 	err    error
 	failed time.Time
-	// detail is the activity of the poller's source, or "", and detailSince is when it began.
-	detail      string
-	detailSince time.Time
 	// days are the days that are not settled, from the poller's source. Nil means unknown.
 	days []health.Days
 }
-
-// unansweredAfter is how long a statement may go unanswered before the page says so.
-const unansweredAfter = 5 * time.Second
 
 // addTo adds it to the facts of a resource.
 func (l *live) addTo(r *health.Resource) {
 	p := &l.status
 	r.Trouble = l.trouble()
-	if r.Polling = l.poller != nil; !r.Polling {
-		r.Doing, r.DoingSince = l.doing, l.since.UTC()
-		return
-	}
-	r.Passes, r.DedupBytes = p.Complete, p.DedupBytes
-	r.Doing, r.DoingSince = p.Doing, p.Since.UTC()
-	soon := l.detail == postgres.Unanswered && time.Since(l.detailSince) < unansweredAfter
-	if p.Doing == poller.Polling && l.detail != "" && !soon {
-		r.Doing, r.DoingSince = l.detail, l.detailSince.UTC()
-	}
+	r.Doing, r.DoingSince = l.doing, l.since.UTC()
+	r.Polling, r.Passes, r.DedupBytes = l.poller != nil, p.Complete, p.DedupBytes
 	if s := p.Sweep; s != (health.Sweeping{}) {
 		if s.Error != "" {
 			s.Error = status.FirstLine(errors.New(s.Error))

@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -31,6 +32,7 @@ type owner struct {
 	sweeping chan struct{} // poller.SweepConfig.Turn
 	metrics  *metrics.Resource
 	log      *zap.Logger
+	failures *poller.Failures // in a row, of takeovers and polls
 
 	mu   sync.Mutex
 	live live
@@ -42,16 +44,17 @@ func newOwner(c Config, name string, sources *connect.Sources, group *producer.G
 	o := &owner{c: c, resource: c.Schemas.Get(name), settings: c.Settings.Resources[name], sources: sources,
 		group: group, sweeping: sweeping, metrics: c.Metrics.Resource(name),
 		log: c.Log.With(zap.String("resource", name))}
+	o.failures = &poller.Failures{Log: o.log, Now: time.Now}
 	o.turn(nil, "not ours", nil)
 	o.metrics.SweepInterval.Set(c.Settings.Sweep.Interval.Seconds())
 	return o
 }
 
 func (o *owner) run(ctx context.Context) {
-	failures, tries, rereads := &poller.Failures{Log: o.log, Now: time.Now}, 0, false
+	tries, rereads := 0, false
 	for {
 		began, before := time.Now(), rereads
-		err := o.takeOver(ctx, failures)
+		err := o.takeOver(ctx)
 		long := time.Since(began) > lastRetake
 		rereads = errors.As(err, new(*poller.LostError))
 		switch {
@@ -68,7 +71,7 @@ func (o *owner) run(ctx context.Context) {
 		if tries++; long {
 			tries = 1
 		}
-		failures.Note(err)
+		o.failures.Note(err)
 		o.turn(nil, "waiting to take over again", err)
 		if wait.For(ctx, retakeAfter(err, tries)) != nil {
 			return
@@ -97,7 +100,7 @@ func retakeAfter(err error, n int) time.Duration {
 //
 // If ctx ends with poller.ErrStopping, the batch in hand is still committed. Before the first poll there is
 // none.
-func (o *owner) takeOver(ctx context.Context, failures *poller.Failures) (err error) {
+func (o *owner) takeOver(ctx context.Context) (err error) {
 	defer poller.Recover("polling", &err)
 	failure := o.now().err // it stays until polls begin
 	o.turn(nil, "taking over", failure)
@@ -119,30 +122,29 @@ func (o *owner) takeOver(ctx context.Context, failures *poller.Failures) (err er
 	if err := requests.CatchUp(ctx); err != nil {
 		return err
 	}
-	p := o.newPoller(session, requests, failures)
+	p := o.newPoller(session, requests)
 	defer p.Close()
 	o.turn(nil, "reading back what was published", failure)
 	err = session.Rebuild(ctx, func(r watermark.Published) error { p.RestorePublished(r); return nil })
 	if err != nil {
 		return err
 	}
-	o.turn(p, "", nil)
+	o.turn(p, "starting", nil)
 	return p.Run(ctx)
 }
 
-func (o *owner) newPoller(session *producer.Session, requests *producer.Requests,
-	failures *poller.Failures) *poller.Poller {
+func (o *owner) newPoller(session *producer.Session, requests *producer.Requests) *poller.Poller {
 	o.sources.Dialect().Load(session.Watermark().Dialect)
-	polls := o.sources.New(o.resource, o.metrics, o.log, connect.Audience{
-		Doing: func(text string) {
-			o.change(func(l *live) {
-				if l.detail != text {
-					l.detail, l.detailSince = text, time.Now()
-				}
-			})
-		},
-		Days: func(days []health.Days) { o.change(func(l *live) { l.days = days }) },
-	})
+	doing := func(activity string) {
+		activity = cmp.Or(activity, "polling") // the source has no more to say
+		o.change(func(l *live) {
+			if l.doing != activity {
+				l.doing, l.since = activity, time.Now()
+			}
+		})
+	}
+	polls := o.sources.New(o.resource, o.metrics, o.log, connect.Audience{Doing: doing,
+		Days: func(days []health.Days) { o.change(func(l *live) { l.days = days }) }})
 	c := o.c.Settings
 	return poller.New(poller.Config{
 		Settings: poller.Settings{
@@ -151,7 +153,7 @@ func (o *owner) newPoller(session *producer.Session, requests *producer.Requests
 			CatchesUp: o.settings.Source == config.Postgres,
 			Start:     o.settings.Start, Eager: o.c.Eager,
 		},
-		Clock: clock, Source: polls,
+		Clock: clock, Source: polls, Doing: doing,
 		Session: session, Requests: requests,
 		Waits: o.sources.Waits(o.resource.Name), Renewed: c.Rotation().Renewed, Hide: c.Rotation().Hide,
 		Published: func(rows []schemas.Record, deleted []int64) {
@@ -167,7 +169,7 @@ func (o *owner) newPoller(session *producer.Session, requests *producer.Requests
 				return producer.ReadTopic(ctx, o.c.Cluster, o.resource, from, wanted, fold)
 			},
 		},
-		Metrics: o.metrics, Log: o.log, Failures: failures,
+		Metrics: o.metrics, Log: o.log, Failures: o.failures,
 	})
 }
 
@@ -183,16 +185,11 @@ func (o *owner) change(change func(*live)) {
 	change(&o.live)
 }
 
-// turn notes that p polls from now on; or, if p is nil, what the owner does instead, and its failure.
+// turn notes that p polls from now on. If p is nil, doing is what the owner does instead, and err is the
+// failure that it is in.
 func (o *owner) turn(p *poller.Poller, doing string, err error) {
 	o.change(func(l *live) {
-		failed := l.failed
-		if err == nil {
-			failed = time.Time{}
-		} else if failed.IsZero() {
-			failed = time.Now()
-		}
-		*l = live{poller: p, doing: doing, since: time.Now(), err: err, failed: failed}
+		*l = live{poller: p, doing: doing, since: time.Now(), err: err, failed: o.failures.Since}
 	})
 }
 
