@@ -24,8 +24,10 @@ const (
 	// rate.)
 	chunkBytes = 1 << 20
 	// transactionBytes limits what a transaction is asked for. Without an index on updated_at, the server sorts
-	// the whole table for each. But the more chunks it gives, the longer it waits for their consumer.
+	// the whole table for each. But the more chunks it gives, the longer it waits for their consumer, and the
+	// more is left to read when the consumer wants no more.
 	transactionBytes = 4 << 20
+	defaultMaxRows   = 100_000
 	// firstWidth is the number of bytes that a row is expected to have before one was read.
 	firstWidth = 100
 	leastRows  = 100
@@ -56,6 +58,9 @@ type chunkReader struct {
 
 	limit int // the limit of rows that the server has not cancelled
 	width int // bytes of a row of the last chunk
+	// unfiltered is set if the server has cancelled a statement of this read before a row came. The filter of
+	// pass.query may be the cause.
+	unfiltered bool
 	// longRows is the time until which rows may come that are too long to be read whole.
 	longRows time.Time
 }
@@ -68,19 +73,19 @@ func newChunkReader(db *DB, c SourceConfig) *chunkReader {
 	return &chunkReader{SourceConfig: c, db: db, limit: c.MaxRows, width: firstWidth}
 }
 
-// chunks yields the rows of q after a place until another one, in chunks. A nil until means the end of the
-// table. It chooses how much one transaction reads. If a transaction fails, it tries again behind the rows
+// chunks yields the rows of q after a place, in chunks. It chooses how much one transaction reads. If a transaction fails, it tries again behind the rows
 // that have come, as often as that may help, and yields the error that is left.
 //
 // The chunks' clocks follow one another in one history of the database. At least one chunk comes before the
 // end, maybe an empty one.
-func (r *chunkReader) chunks(ctx context.Context, q query, after key, until *key) iter.Seq2[*chunk, error] {
+func (r *chunkReader) chunks(ctx context.Context, q query, after key) iter.Seq2[*chunk, error] {
 	return func(yield func(*chunk, error) bool) {
 		var tx *transaction
 		defer func() { _ = tx.close(nil) }() // only a caller that wants no more leaves it open
+		r.unfiltered = false
 		for failures := 0; ; {
 			var err error
-			for tx, err = r.open(ctx, q, after, until); err == nil && tx.conn != nil; {
+			for tx, err = r.open(ctx, q, after); err == nil && tx.conn != nil; {
 				var c *chunk
 				if c, err = r.next(tx); err != nil && c.end == after {
 					break
@@ -103,7 +108,7 @@ func (r *chunkReader) chunks(ctx context.Context, q query, after key, until *key
 }
 
 // open asks for the rows of q after a place, and waits for the first row.
-func (r *chunkReader) open(ctx context.Context, q query, after key, until *key) (*transaction, error) {
+func (r *chunkReader) open(ctx context.Context, q query, after key) (*transaction, error) {
 	r.Doing(Unanswered)
 	defer r.Doing("")
 	t, err := r.describe(ctx)
@@ -114,16 +119,16 @@ func (r *chunkReader) open(ctx context.Context, q query, after key, until *key) 
 		t = t.cutLong()
 	}
 	limit := r.rows()
-	sql := q(t, after, until, limit)
+	sql := q(t, after, limit)
 	sql.locks = t.lockable
 	tx, err := r.db.begin(ctx, t, &r.lineage, &sql)
 	if err != nil {
 		return nil, err
 	}
 	if !t.matches(tx.rows.FieldDescriptions()) {
-		return nil, tx.close(errRetyped)
+		return nil, tx.close(errChanged)
 	}
-	tx.table, tx.limit, tx.until, tx.end = t, limit, until, after
+	tx.table, tx.limit, tx.end = t, limit, after
 	tx.more = tx.rows.NextRow()
 	return tx, nil
 }
@@ -195,9 +200,6 @@ func (r *chunkReader) next(tx *transaction) (*chunk, error) {
 		return c, err
 	}
 	c.last = true
-	if tx.until != nil {
-		c.end = *tx.until
-	}
 	return c, nil
 }
 
@@ -253,6 +255,7 @@ func (r *chunkReader) retry(ctx context.Context, failures *int, tx *transaction,
 				explained, limit)
 		}
 		r.limit, *failures = max(limit/2, leastRows), 0
+		r.unfiltered = r.unfiltered || !came
 	case withoutLong:
 		r.Log.Warn("a row is too long to be read whole: its long values are left out, and it becomes a dead letter",
 			zap.Error(err))

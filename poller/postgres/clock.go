@@ -47,26 +47,22 @@ WHERE set_config('client_encoding',
 AND set_config('search_path',
   concat_ws(', ', nullif(coalesce($2, current_setting('search_path')), ''), 'pg_temp'), true) <> ''`
 
-var (
-	clockAloneSQL    = fmt.Sprintf(clockSQL, "NULL::int")
-	clockTimelineSQL = fmt.Sprintf(clockSQL, "CASE WHEN NOT c.standby THEN "+timelineSQL+" END")
-)
-
 // timelineSQL asks a primary for its timeline.
 const timelineSQL = `('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int`
 
 // clockQuery asks for the clock, and for the table that t's name leads to.
 func clockQuery(t *table, searchPath any) *statement {
-	q, name := statement{sql: clockAloneSQL}, any(nil)
+	name, timeline := any(nil), "NULL::int"
 	if t != nil {
 		name = t.plainName
 		if t.identified {
-			q.sql = clockTimelineSQL
+			timeline = "CASE WHEN NOT c.standby THEN " + timelineSQL + " END"
 		}
 	}
+	q := &statement{sql: fmt.Sprintf(clockSQL, timeline)}
 	q.param(pgtype.TextOID, name)
 	q.param(pgtype.TextOID, searchPath)
-	return &q
+	return q
 }
 
 // readClock reads the answer to clockQuery.
@@ -107,12 +103,12 @@ type clock struct {
 	asked, answered time.Time
 }
 
-// shown returns the part of c that is certain, in a form that a watermark can hold.
+// shown returns the part of c that is certain.
 func (c *clock) shown() snapshot {
 	if c.standby {
 		return coarse(c.xmin)
 	}
-	return c.cut(maxRunning)
+	return c.snapshot
 }
 
 // olderThan returns true if c shows less than before did: a transaction that was over in before is not over
@@ -131,8 +127,3 @@ func (c *clock) olderThan(before *clock) bool {
 	}
 	return !before.standby && !c.standby && !c.covers(&before.snapshot)
 }
-
-// rewound returns true if c cannot follow before in one history: a primary will give out ids that were used
-// before. The database was restored, or is another one, and no horizon holds any more. A standby may only
-// lag.
-func (c *clock) rewound(before *clock) bool { return !c.standby && c.next < before.xmax }

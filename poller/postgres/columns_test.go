@@ -118,7 +118,7 @@ func TestAColumnOfAnotherTypeOrThatMayNotBeReadHoldsAndSaysSo(t *testing.T) {
 	r := s.reader()
 	r.poll()
 	s.exec("REVOKE SELECT (user_id) ON orders FROM " + role)
-	r.isBlocked(poller.Request{}, "may not read column user_id")
+	r.isBlocked(poller.Request{}, "may not read orders")
 	s.exec("GRANT SELECT (user_id) ON orders TO " + role)
 	r.poll()
 	s.exec("ALTER TABLE orders ALTER user_id TYPE boolean USING true")

@@ -83,7 +83,7 @@ func (db *DB) diagnose(table string, err error) (remedy, error) {
 		return giveUp, err
 	case errors.Is(err, errLagging):
 		return again, fmt.Errorf("read %s: %w", table, err)
-	case errors.Is(err, errRetyped), errors.Is(err, errSwapped):
+	case errors.Is(err, errChanged):
 		return lookAgain, fmt.Errorf("read %s: %w", table, err)
 	case errors.As(err, new(*pgproto3.ExceededMaxBodyLenErr)):
 		return withoutLong, fmt.Errorf("read %s: %w", table, err)

@@ -152,35 +152,36 @@ func (hs *horizons) record(h horizon) {
 // larger one. No row with an earlier updated_at can appear in it any more. MinInstant means that nothing may
 // settle.
 func (hs *horizons) reach(xmin uint64) schemas.Instant {
-	h, ok := hs.best(xmin)
-	if !ok {
-		return schemas.MinInstant
+	if h := hs.best(xmin); h != nil {
+		return h.time.Add(-hs.overlap)
 	}
-	return h.time.Add(-hs.overlap)
+	return schemas.MinInstant
 }
 
-// best returns the latest horizon that counts for such a snapshot: all transactions before it are over there.
-func (hs *horizons) best(xmin uint64) (horizon, bool) {
-	i := hs.countUpTo(xmin)
-	if i == 0 {
-		return horizon{}, false
+// best returns the latest horizon that counts for such a snapshot, or nil: all transactions before it are
+// over there.
+func (hs *horizons) best(xmin uint64) *horizon {
+	if i := hs.countUpTo(xmin); i > 0 {
+		return &hs.recorded[i-1]
 	}
-	return hs.recorded[i-1], true
+	return nil
 }
 
-// delays returns why settled does not move for such snapshots, or "": a transaction has been open for longer
-// than overlap. c is the first of their clocks.
+// delays returns why settled does not move for such snapshots, or "". c is the first of their clocks.
 func (hs *horizons) delays(c *clock, xmin uint64) string {
-	if hs.unsettled(c) {
+	i := hs.countUpTo(xmin)
+	switch {
+	case !c.known:
+		return "the database is a standby that has replayed no transaction since it started: " +
+			"it has no clock to settle by"
+	case hs.unsettled(c):
 		return "the database's clock was set forward: settled waits for an overlap, until all transactions that " +
 			"may have stamped before have written"
-	}
-	i := hs.countUpTo(xmin)
-	if i == len(hs.recorded) || !c.known || c.time.Sub(hs.recorded[i].since) <= hs.overlap {
+	case i == len(hs.recorded), c.time.Sub(hs.recorded[i].since) <= hs.overlap:
 		return ""
 	}
-	when := "about"
-	if i == 0 { // it is older than all horizons of this process
+	when := "about" // a transaction is open for longer than overlap
+	if i == 0 {     // it is older than all horizons of this process
 		when = "before"
 	}
 	return fmt.Sprintf("a transaction (id %d) is open since %s %s and may still bring rows from "+

@@ -60,10 +60,8 @@ func (r *chunkReader) identity(ctx context.Context, t *table) (*clock, watermark
 		return nil, id, err
 	case elsewhere != "":
 		return nil, id, isElsewhere(t.plainName, elsewhere)
-	case swapped, leadsTo != t.leadsTo:
-		return nil, id, errSwapped
-	case id.UpdatedAt == 0:
-		return nil, id, errRetyped
+	case swapped, leadsTo != t.leadsTo, id.UpdatedAt == 0:
+		return nil, id, errChanged
 	}
 	if started != nil {
 		id.Started = schemas.InstantOf(*started)

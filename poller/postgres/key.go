@@ -18,14 +18,6 @@ type key struct{ at, id int64 }
 // beforeAll is the place before every row.
 var beforeAll = key{at: math.MinInt64, id: math.MinInt64}
 
-// beforeID is the place before the row id, in the order of ids.
-func beforeID(id int64) key {
-	if id == math.MinInt64 {
-		return beforeAll
-	}
-	return key{at: 0, id: id - 1} // at has no meaning in this order, but makes this differ from beforeAll
-}
-
 // keyAt is the place before every row stamped from or later, except a row of the smallest int64 as its id.
 // MinInstant is before everything, -infinity included.
 func keyAt(from schemas.Instant) key { return key{at: microsOf(from), id: math.MinInt64} }
@@ -43,12 +35,12 @@ func keyOf(c *watermark.Cursor) key {
 
 func (k key) after(o key) bool { return cmp.Or(cmp.Compare(k.at, o.at), cmp.Compare(k.id, o.id)) > 0 }
 
-// instant is k's stamp: all rows with an earlier one lie before k.
+// instant is k's stamp, held within [MinInstant, MaxInstant]: all rows with an earlier one lie before k.
 func (k key) instant() schemas.Instant {
-	if k.at < int64(schemas.MinInstant-epoch) {
-		return schemas.MinInstant
+	if k.at > int64(schemas.MaxInstant-epoch) {
+		return schemas.MaxInstant
 	}
-	return instantOf(k.at)
+	return max(schemas.Instant(k.at)+epoch, schemas.MinInstant)
 }
 
 // microsOf is i in PostgreSQL's microseconds. It is the same for a naive timestamp, which means UTC here
@@ -58,12 +50,4 @@ func microsOf(i schemas.Instant) int64 {
 		return math.MinInt64
 	}
 	return int64(i - epoch)
-}
-
-// instantOf is the reverse, held within [MinInstant, MaxInstant].
-func instantOf(micros int64) schemas.Instant {
-	if micros > int64(schemas.MaxInstant-epoch) {
-		return schemas.MaxInstant
-	}
-	return max(schemas.Instant(micros)+epoch, schemas.MinInstant)
 }

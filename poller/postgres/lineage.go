@@ -3,7 +3,6 @@ package postgres
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -25,14 +24,19 @@ type lineage struct {
 // follow makes c the latest clock, or returns why a chunk that was read under it may not be used:
 // errLagging, or a *poller.LostError, after which a pass begins a new lineage.
 func (l *lineage) follow(c *clock) error {
-	if why := l.rewound(c); why != "" {
-		return lostDatabase(why)
-	}
-	if l.latest != nil && (c.olderThan(l.latest) || l.replaced(c)) {
-		if err := l.wait(); err != nil {
-			return err
+	if l.latest != nil {
+		replaced := c.timeline != 0 && c.timeline < l.timeline // a primary that was replaced still answers
+		switch {
+		case !replaced && !c.standby && c.next < l.latest.xmax: // it will give out ids again. A standby may only lag
+			return lostDatabase("the next transaction gets id %d, and %d was over", c.next, l.latest.xmax-1)
+		case l.timeline != 0 && c.timeline > l.timeline:
+			return lostDatabase("its timeline is %d, and was %d", c.timeline, l.timeline)
+		case replaced, c.olderThan(l.latest):
+			if err := l.wait(); err != nil {
+				return err
+			}
+			return lostDatabase("it has shown less than before for too long")
 		}
-		return lostDatabase("it has shown less than before for too long")
 	}
 	*l = lineage{latest: c, timeline: cmp.Or(c.timeline, l.timeline)}
 	return nil
@@ -62,32 +66,16 @@ func (l *lineage) wait() error {
 
 // lostDatabase returns the error for a database, or a history of it, that is not the one that was read
 // before. No horizon counts any more, and rows that were read may be gone.
-func lostDatabase(why string) error {
-	return lost(true, "the database was restored or promoted, or is another one: %s", why)
+func lostDatabase(format string, args ...any) error {
+	return lost(true, "the database was restored or promoted, or is another one: "+format, args...)
 }
 
 // reached records the timeline of a pass's beginning, of a standby too: no primary of an earlier one may be
 // read. Its error is a *poller.LostError.
 func (l *lineage) reached(timeline uint32) error {
 	if before := l.timeline; before != 0 && timeline > before {
-		return lostDatabase(fmt.Sprintf("its timeline is %d, and was %d", timeline, before))
+		return lostDatabase("its timeline is %d, and was %d", timeline, before)
 	}
 	l.timeline = max(l.timeline, timeline)
 	return nil
 }
-
-// rewound returns why c belongs to another history than the clocks before it, or "". It returns "" for a
-// replaced primary, too.
-func (l *lineage) rewound(c *clock) string {
-	switch {
-	case l.latest == nil, l.replaced(c):
-	case c.rewound(l.latest):
-		return fmt.Sprintf("the next transaction gets id %d, and %d was over", c.next, l.latest.xmax-1)
-	case l.timeline != 0 && c.timeline > l.timeline:
-		return fmt.Sprintf("its timeline is %d, and was %d", c.timeline, l.timeline)
-	}
-	return ""
-}
-
-// replaced returns true if c comes from a primary that was replaced by another one and still answers.
-func (l *lineage) replaced(c *clock) bool { return c.timeline != 0 && c.timeline < l.timeline }

@@ -34,40 +34,31 @@ const (
 // octet_length of a text reads only its head, even if it is compressed or stored out of line. But it counts
 // bytes of the database's encoding. If that is not UTF-8, the text has to be converted.
 func (t *table) cutLong() *table {
-	lengths := map[int]string{} // by column: the SQL of how many bytes the value has, as text
-	var sum []string
-	for i, c := range t.columns {
-		name := pgx.Identifier{c.Name}.Sanitize()
+	var list, left []string // by column
+	width := []string{"0"}
+	for _, c := range t.columns {
+		name, length, weight := pgx.Identifier{c.Name}.Sanitize(), "", 1
 		switch {
 		case schemas.IsText(c.DataTypeOID):
-			lengths[i] = fmt.Sprintf("CASE WHEN getdatabaseencoding() IN ('UTF8', 'SQL_ASCII') "+
+			length = fmt.Sprintf("CASE WHEN getdatabaseencoding() IN ('UTF8', 'SQL_ASCII') "+
 				"THEN octet_length(%[1]s) ELSE octet_length(convert_to(%[1]s, 'UTF8')) END", name)
-			sum = append(sum, "coalesce("+lengths[i]+"::bigint, 0)")
 		case schemas.IsUserType(c.DataTypeOID): // the binary form of some is several times as long
-			lengths[i] = "octet_length(" + name + "::text)"
-			sum = append(sum, "8 * coalesce("+lengths[i]+"::bigint, 0)")
-		}
-	}
-	if len(sum) == 0 {
-		return t
-	}
-	var list, cut []string
-	for i, c := range t.columns {
-		name := pgx.Identifier{c.Name}.Sanitize()
-		if length, ok := lengths[i]; ok {
-			// If the sum is too large, at least one value has more than its share of it.
-			long := fmt.Sprintf("%s > %d AND %s > %d", widthColumn, maxRow, length, maxRow/8/len(sum))
-			list = append(list, fmt.Sprintf("CASE WHEN %s THEN NULL ELSE %s END", long, name))
-			cut = append(cut, fmt.Sprintf("CASE WHEN %s THEN %s ELSE 0 END", long, length))
+			length, weight = "octet_length("+name+"::text)", 8
+		default:
+			list, left = append(list, name), append(left, "0")
 			continue
 		}
-		list, cut = append(list, name), append(cut, "0")
+		width = append(width, fmt.Sprintf("%d * coalesce(%s::bigint, 0)", weight, length))
+		// If the width is too large, at least one value has more than its share of it.
+		long := fmt.Sprintf("%s > %d AND %s > %d", widthColumn, maxRow, length, maxRow/8/len(t.columns))
+		list = append(list, fmt.Sprintf("CASE WHEN %s THEN NULL ELSE %s END", long, name))
+		left = append(left, fmt.Sprintf("CASE WHEN %s THEN %s ELSE 0 END", long, length))
 	}
 	list = append(list, fmt.Sprintf("CASE WHEN %s > %d THEN ARRAY[%s] END", widthColumn, maxRow,
-		strings.Join(cut, ", ")))
+		strings.Join(left, ", ")))
 	g := *t
 	g.list, g.cuts = strings.Join(list, ", "), true
-	g.name += " CROSS JOIN LATERAL (SELECT " + strings.Join(sum, " + ") + " AS " + widthColumn +
+	g.name += " CROSS JOIN LATERAL (SELECT " + strings.Join(width, " + ") + " AS " + widthColumn +
 		" OFFSET 0) AS w" // OFFSET 0: computed once a row, not in each place that names it
 	return &g
 }

@@ -131,10 +131,7 @@ func (p *pass) lost(r poller.Request, start schemas.Instant) *poller.LostError {
 // no use here, or nil.
 func (p *pass) begin(r poller.Request) *poller.LostError {
 	p.xmin, p.identity.Xmin = p.clock.xmin, p.clock.xmin
-	rest := part{after: keyAt(p.from)}
-	if p.table.noFloor == "" {
-		p.floor = newFloor(p.clock.shown(), p.from)
-	}
+	rest, shown := part{after: keyAt(p.from)}, p.clock.shown()
 	if r.Floor != nil {
 		added := func(field string) bool { return !slices.Contains(r.Fields, field) }
 		switch { // rows may look different although no transaction has written them
@@ -149,9 +146,10 @@ func (p *pass) begin(r poller.Request) *poller.LostError {
 		}
 		rest = p.above(&before)
 		// Rows that the floor shows were met, even if this server shows less: a standby does not list transactions.
-		shown := p.clock.shown()
-		met := shown.with(&before)
-		p.floor = newFloor(met.cut(maxRunning), p.from)
+		shown = shown.with(&before)
+	}
+	if p.table.noFloor == "" {
+		p.floor = newFloor(shown.cut(maxRunning), p.from)
 	}
 	if r.Cursor != nil {
 		p.resume(r.Cursor)
@@ -188,20 +186,18 @@ func (p *pass) nothingSettles() {
 // replaced and still answers. Either would show old versions of rows whose new versions lie below settled.
 func (p *pass) lags(r poller.Request) bool {
 	id := r.Identity
-	if id != nil && !p.clock.standby && p.identity.System == id.System && p.identity.Timeline > 0 &&
-		p.identity.Timeline < id.Timeline {
-		return true
+	switch {
+	case id == nil, p.clock.standby && differs(&p.identity, id) != nil:
+		return false
+	case !p.clock.standby:
+		return p.identity.System == id.System && p.identity.Timeline > 0 && p.identity.Timeline < id.Timeline
 	}
-	known := coarse(0)
-	if id != nil && differs(&p.identity, id) == nil {
-		known = coarse(id.Xmin) // a cursor's xmin is no larger
-		if f := r.Floor; f != nil {
-			if met, err := parseSnapshot(f.Snapshot); err == nil {
-				known = known.with(&met)
-			}
-		}
+	known := coarse(id.Xmin) // a cursor's xmin is no larger
+	if r.Floor != nil {
+		met, _ := parseSnapshot(r.Floor.Snapshot) // trusts reports the error
+		known = known.with(&met)
 	}
-	return p.clock.standby && (p.clock.xmin < known.xmin || p.clock.xmax < known.xmax)
+	return p.clock.xmin < known.xmin || p.clock.xmax < known.xmax
 }
 
 // follows returns why the rest of the pass that was cut short at cursor cannot be read here, or nil. If the
@@ -211,8 +207,6 @@ func (p *pass) follows(cursor *watermark.Cursor) *poller.LostError {
 	case cursor.Xmin > p.clock.next || cursor.HorizonNext > p.clock.next:
 		return lost(true, "the server has not given out the transaction ids of the cursor: it lags, or was "+
 			"restored")
-	case cursor.UpdatedAt < p.from:
-		return lost(false, "the cursor lies before settled")
 	case cursor.Floor != nil && p.table.noFloor != "":
 		return lost(false, "%s", p.table.noFloor)
 	}
@@ -254,7 +248,6 @@ func (p *pass) resume(cursor *watermark.Cursor) {
 // error is a *poller.LostError.
 func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 	part := p.parts[0]
-	last := c.last && len(p.parts) == 1
 	p.horizons.observe(c.clock, false)
 	switch {
 	case c.table.oid != p.table.oid || c.table.noFloor != p.table.noFloor:
@@ -276,7 +269,10 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 	if !part.undated {
 		// Settled follows what was read without a gap, as far as the horizons allow.
 		end := c.end.instant()
-		if c.last && part.until == nil {
+		switch {
+		case c.last && part.until != nil:
+			end = part.until.instant()
+		case c.last:
 			end = schemas.MaxInstant
 		}
 		if p.bad != nil {
@@ -294,33 +290,23 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 	}
 	b.Cursor = p.cursor
 
-	if last && p.bad == nil { // the pass is complete
+	if c.last && len(p.parts) == 1 && p.bad == nil { // the pass is complete
 		b.Cursor = nil
-		b.Done = &poller.Done{Started: p.started, Complete: true, Fields: p.table.fields, Floor: p.floor,
-			Delayed: p.delays()}
+		b.Done = &poller.Done{Started: p.started, Complete: true, Fields: p.table.fields, Floor: p.floor}
+		if !p.resumed { // the first part may have met another transaction, which is not known any more
+			b.Done.Delayed = p.horizons.delays(p.clock, p.xmin)
+		}
 	}
 	return b, nil
 }
 
 // moveCursor moves the cursor to end. The horizon in it lets the rest of the pass settle what came before.
 func (p *pass) moveCursor(end key) {
-	p.cursor = &watermark.Cursor{UpdatedAt: instantOf(end.at), ID: end.id, Xmin: p.xmin, Started: p.started}
+	p.cursor = &watermark.Cursor{UpdatedAt: end.instant(), ID: end.id, Xmin: p.xmin, Started: p.started}
 	if p.floor != nil {
 		p.cursor.Floor = newFloor(coarse(p.xmin), p.from)
 	}
-	if h, ok := p.horizons.best(p.xmin); ok {
+	if h := p.horizons.best(p.xmin); h != nil {
 		p.cursor.HorizonTime, p.cursor.HorizonNext = h.time, h.next
 	}
-}
-
-// delays returns why settled does not move although the pass is complete, or "".
-func (p *pass) delays() string {
-	switch {
-	case !p.clock.known:
-		return "the database is a standby that has replayed no transaction since it started: " +
-			"it has no clock to settle by"
-	case p.resumed: // the first part may have met another transaction, which is not known any more
-		return ""
-	}
-	return p.horizons.delays(p.clock, p.xmin)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/storestream/storestream/internal/reconcile"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -47,9 +48,8 @@ func (s *statement) add(batch *pgconn.Batch, types *pgtype.Map) error {
 // binaryFormat is the format of all parameters, and of all columns of a result.
 var binaryFormat = []int16{pgtype.BinaryFormatCode}
 
-// query makes the statement for the next rows of a read: at most limit rows after one place, until another
-// one (nil: to the end).
-type query func(t *table, after key, until *key, limit int) statement
+// query makes the statement for the next rows of a read: at most limit rows after a place.
+type query func(t *table, after key, limit int) statement
 
 // query asks for the rows of a part. For the order (updated_at, id) it goes by p.final as it is at each
 // statement. A row that is updated meanwhile moves ahead, so no row is skipped.
@@ -64,93 +64,82 @@ type query func(t *table, after key, until *key, limit int) statement
 // The planner knows nothing of tableoid and assumes that all rows pass. So it uses the index on the key.
 //
 // The fewer rows pass the filter, the further a statement looks for them: too far, if an old transaction ends
-// after millions of changes. A smaller LIMIT is no help then. So if the server has cancelled a statement of
-// r, the rows that earlier passes have met come too, and next leaves them out: the added column is NULL for
-// them. For other rows it is true if they are final.
+// after millions of changes. A smaller LIMIT is no help then. So if the server has cancelled a statement, the
+// rows that earlier passes have met come too, for the rest of the read, and chunkReader.next leaves them out:
+// the added column is NULL for them. For other rows it is true if they are final.
 func (p *pass) query(r *chunkReader, part part) query {
 	if part.undated {
 		return undated
 	}
-	return func(t *table, after key, until *key, limit int) statement {
+	return func(t *table, after key, limit int) (s statement) {
 		low, final := part.low, p.final
 		if t.noFloor != "" { // since the pass began: its xmin may be forbidden
 			low, final = 0, 0
 		}
-		var s statement
-		s.param(stamp, after.at)
-		s.param(pgtype.Int8OID, after.id)
-		s.param(pgtype.Int8OID, int64(limit))
-		list, where := t.list, ""
-		if until != nil {
-			where += fmt.Sprintf(" AND (updated_at, id) <= (%s, %s)",
-				s.param(stamp, until.at), s.param(pgtype.Int8OID, until.id))
+		place := func(k key) string {
+			return "(" + s.param(stamp, k.at) + ", " + s.param(pgtype.Int8OID, k.id) + ")"
 		}
 		before := func(id uint64) string { // for rows whose writer has a smaller id
 			return fmt.Sprintf("(age(%[1]s.xmin) > (SELECT age(%[2]s)) AND %[1]s.tableoid = %[3]s)", t.plainName,
 				s.param(pgtype.XIDOID, uint32(id)), s.param(pgtype.OIDOID, p.table.oid))
 		}
-		added := ""
+		where, added := "(updated_at, id) > "+place(after), ""
+		if part.until != nil {
+			where += " AND (updated_at, id) <= " + place(*part.until)
+		}
 		if final != 0 {
 			added = before(final)
 		}
 		switch {
 		case low == 0:
-		case r.limit < r.MaxRows:
+		case r.unfiltered:
 			added = "CASE WHEN NOT " + before(low) + " THEN " + cmp.Or(added, "false") + " END"
 		default:
 			where += " AND NOT " + before(low)
 		}
 		if added != "" {
-			list += ", " + added
+			added = ", " + added
 		}
-		const sql = `SELECT %s FROM %s WHERE (updated_at, id) > ($1, $2)%s ORDER BY updated_at, id LIMIT $3`
-		s.sql = fmt.Sprintf(sql, list, t.name, where)
+		s.sql = fmt.Sprintf("SELECT %s%s FROM %s WHERE %s ORDER BY updated_at, id LIMIT %s", t.list, added, t.name,
+			where, s.param(pgtype.Int8OID, int64(limit)))
 		return s
 	}
 }
 
 // undated asks for the rows that the order (updated_at, id) does not contain: those without updated_at.
-func undated(t *table, after key, _ *key, limit int) statement {
-	return byID(t, "updated_at IS NULL", after, limit)
-}
+var undated = byID(func(*statement, *table) string { return "updated_at IS NULL" })
 
-// since asks for the rows that were created or updated at or after from, or are without updated_at, in the
-// order of id. MinInstant is -infinity there.
-func since(from schemas.Instant) query {
-	return func(t *table, after key, until *key, limit int) statement {
-		where := "id <= $3 AND (updated_at IS NULL OR updated_at >= $4)"
+// since asks for the rows of ids (nil: of all) that were created or updated at or after from, or are without
+// updated_at, in the order of id. MinInstant is -infinity there.
+func since(from schemas.Instant, ids *reconcile.Range) query {
+	return byID(func(s *statement, t *table) string {
+		where := "(updated_at IS NULL OR updated_at >= " + s.param(stamp, microsOf(from))
 		if t.createdIsTime {
-			where = "id <= $3 AND (updated_at IS NULL OR updated_at >= $4 OR created_at >= $5)"
+			where += " OR created_at >= " + s.param(stamp, microsOf(from))
 		}
-		s := byID(t, where, after, limit)
-		s.param(pgtype.Int8OID, until.id)
-		s.param(stamp, microsOf(from))
-		if t.createdIsTime {
-			s.param(stamp, microsOf(from))
+		if where += ")"; ids != nil {
+			where += fmt.Sprintf(" AND id BETWEEN %s AND %s", s.param(pgtype.Int8OID, ids.First),
+				s.param(pgtype.Int8OID, ids.Last))
 		}
-		return s
-	}
+		return where
+	})
 }
 
 // named asks for the rows with these ids, in the order of id.
 func named(ids []int64) query {
-	return func(t *table, after key, _ *key, limit int) statement {
-		s := byID(t, "id = ANY($3)", after, limit)
-		s.param(pgtype.Int8ArrayOID, ids)
-		return s
-	}
+	return byID(func(s *statement, _ *table) string { return "id = ANY(" + s.param(pgtype.Int8ArrayOID, ids) + ")" })
 }
 
-// byID asks for rows in the order of id, which never changes. Parameters of where begin with $3. The smallest
-// int64 has no id before it, so the place before all rows is not an id that lies before it.
-func byID(t *table, where string, after key, limit int) statement {
-	const sql = `SELECT %s FROM %s WHERE id %s $1 AND %s ORDER BY id LIMIT $2`
-	compared := ">"
-	if after == beforeAll {
-		compared = ">="
+// byID asks for the rows of a condition in the order of id, which never changes. The smallest int64 has no id
+// before it, so the place before all rows is not an id that lies before it.
+func byID(where func(s *statement, t *table) string) query {
+	return func(t *table, after key, limit int) (s statement) {
+		compared := ">"
+		if after == beforeAll {
+			compared = ">="
+		}
+		s.sql = fmt.Sprintf("SELECT %s FROM %s WHERE id %s %s AND %s ORDER BY id LIMIT %s", t.list, t.name,
+			compared, s.param(pgtype.Int8OID, after.id), where(&s, t), s.param(pgtype.Int8OID, int64(limit)))
+		return s
 	}
-	s := statement{sql: fmt.Sprintf(sql, t.list, t.name, compared, where)}
-	s.param(pgtype.Int8OID, after.id)
-	s.param(pgtype.Int8OID, int64(limit))
-	return s
 }

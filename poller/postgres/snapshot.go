@@ -40,14 +40,11 @@ func (s *snapshot) String() string {
 	return fmt.Sprintf("%d:%d:%s", s.xmin, s.xmax, strings.Join(ids, ","))
 }
 
-// inFlight returns true if the transaction was running, or had not begun, under this snapshot.
-func (s *snapshot) inFlight(id uint64) bool {
+// isOver returns true if the transaction was neither running, nor had yet to begin, under this snapshot.
+func (s *snapshot) isOver(id uint64) bool {
 	_, running := slices.BinarySearch(s.running, id)
-	return id >= s.xmax || running
+	return id < s.xmax && !running
 }
-
-// isOver returns true if the transaction was over.
-func (s *snapshot) isOver(id uint64) bool { return !s.inFlight(id) }
 
 // covers returns true if all transactions that are over in o are over in s.
 func (s *snapshot) covers(o *snapshot) bool {

@@ -23,7 +23,7 @@ func TestTwoSnapshotsTogetherShowWhatEitherShows(t *testing.T) {
 		a, b := draw(t), draw(t)
 		both := a.with(&b)
 		for id := range uint64(25) {
-			if both.inFlight(id) != (a.inFlight(id) && b.inFlight(id)) || id < both.xmin && both.inFlight(id) {
+			if both.isOver(id) != (a.isOver(id) || b.isOver(id)) || id < both.xmin && !both.isOver(id) {
 				t.Fatalf("%d in %s, which is %s and %s", id, both.String(), a.String(), b.String())
 			}
 		}

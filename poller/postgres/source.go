@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -23,7 +22,7 @@ type SourceConfig struct {
 	Overlap time.Duration
 	// Start is the earliest updated_at or created_at that is read. schemas.MinInstant means no limit.
 	Start schemas.Instant
-	// MaxRows limits the rows of a batch. Zero means 100,000.
+	// MaxRows limits the rows of a transaction. Zero means 100,000.
 	MaxRows int
 	Metrics *metrics.Resource
 	Log     *zap.Logger // with the resource's name, or nil for no log
@@ -31,11 +30,8 @@ type SourceConfig struct {
 	Doing func(string)
 }
 
-const (
-	defaultMaxRows = 100_000
-	// namedAtOnce limits the ids in one statement.
-	namedAtOnce = 10_000
-)
+// namedAtOnce limits the ids in one statement.
+const namedAtOnce = 10_000
 
 // Source reads one table. It belongs to one takeover and to one goroutine; see poller.Source.
 type Source struct {
@@ -121,7 +117,7 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 	}
 	for len(p.parts) > 0 {
 		part := p.parts[0]
-		for c, err := range s.reader.chunks(ctx, p.query(s.reader, part), part.after, part.until) {
+		for c, err := range s.reader.chunks(ctx, p.query(s.reader, part), part.after) {
 			if err != nil {
 				return err
 			}
@@ -147,12 +143,8 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 // full reads every row of r.IDs from r.From on by id. It leaves out bad chunks, and then ends in a
 // BlockedError.
 func (s *Source) full(ctx context.Context, r poller.Request, yield func(poller.Batch, error) bool) error {
-	first, last := int64(math.MinInt64), int64(math.MaxInt64)
-	if r.IDs != nil {
-		first, last = r.IDs.First, r.IDs.Last
-	}
 	var bad *chunk
-	for c, err := range s.reader.chunks(ctx, since(r.From), beforeID(first), &key{id: last}) {
+	for c, err := range s.reader.chunks(ctx, since(r.From, r.IDs), beforeAll) {
 		switch {
 		case err != nil:
 			return err
@@ -183,7 +175,7 @@ func (s *Source) lookup(ctx context.Context, r poller.Request, yield func(poller
 	slices.Sort(ids)
 	empty := true
 	for some := range slices.Chunk(slices.Compact(ids), namedAtOnce) {
-		for c, err := range s.reader.chunks(ctx, named(some), beforeAll, nil) {
+		for c, err := range s.reader.chunks(ctx, named(some), beforeAll) {
 			if err != nil {
 				return err
 			}

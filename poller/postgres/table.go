@@ -160,19 +160,16 @@ func noFloor(kind string, hidden, children, privileged, identified bool) string 
 }
 
 // selectFields makes the SELECT list: the schema's fields that the table has, in the schema's order. readable
-// are the columns that the role may read. The decoder complains about a required field that is missing.
-func (t *table) selectFields(r *schemas.Resource, columns, readable []string) error {
+// are the columns that the role may read. The server refuses a field that is none of them, and the decoder a
+// required field that is missing.
+func (t *table) selectFields(r *schemas.Resource, columns, readable []string) {
 	var list []string
 	for _, f := range r.Fields {
-		switch {
-		case !slices.Contains(columns, f.Name):
-			t.missing = append(t.missing, f.Name)
-		case !slices.Contains(readable, f.Name):
-			return &poller.BlockedError{What: fmt.Sprintf("the role may not read column %s of %s: GRANT SELECT ON %s",
-				f.Name, t.name, t.name)}
-		default:
+		if slices.Contains(columns, f.Name) {
 			t.fields = append(t.fields, f.Name)
 			list = append(list, pgx.Identifier{f.Name}.Sanitize())
+		} else {
+			t.missing = append(t.missing, f.Name)
 		}
 	}
 	t.list = strings.Join(list, ", ")
@@ -182,7 +179,6 @@ func (t *table) selectFields(r *schemas.Resource, columns, readable []string) er
 		}
 	}
 	slices.Sort(t.unknown)
-	return nil
 }
 
 // takeTypes takes over the types of the list's result. For a domain they are the types beneath.

@@ -32,7 +32,6 @@ type transaction struct {
 
 	table *table
 	limit int  // of its rows
-	until *key // the place where the rows end, or nil for the end of the table
 	more  bool // a row has come, and belongs to the next chunk
 	count int  // rows so far
 	end   key  // the place of the last row
@@ -79,7 +78,7 @@ func (db *DB) begin(ctx context.Context, t *table, l *lineage, q *statement) (*t
 	}
 	tx.clock.asked, tx.clock.answered = asked, time.Now()
 	if t != nil && (tx.clock.relation != t.oid || tx.clock.hidden != t.hidden) {
-		return nil, tx.close(errSwapped)
+		return nil, tx.close(errChanged)
 	}
 	if l != nil {
 		if err := l.follow(tx.clock); err != nil {
