@@ -27,7 +27,6 @@ type Machine struct {
 	stopped bool
 	answer  Answer // to the question before
 
-	passes  int // over several pages
 	outcome Outcome
 }
 
@@ -46,7 +45,9 @@ func (r *Reader) machine(set Set, rules func(*Machine) Outcome) *Machine {
 			}
 		}()
 		m.yield = yield
-		m.outcome = rules(m)
+		o := rules(m)
+		o.Passes = m.outcome.Passes
+		m.outcome = o
 	})
 	return m
 }
@@ -57,12 +58,8 @@ func (m *Machine) Next() (Question, bool) { return m.next() }
 // Answer gives the Machine the answer to the question that Next returned.
 func (m *Machine) Answer(a Answer) { m.answer = a }
 
-// Outcome returns the result of the reading, once Next has returned false.
-func (m *Machine) Outcome() Outcome {
-	o := m.outcome
-	o.Passes = m.passes
-	return o
-}
+// Outcome returns the result of the reading, once Next has returned false. Before that, only Passes is set.
+func (m *Machine) Outcome() Outcome { return m.outcome }
 
 // Growing reports whether the set is growing.
 func (m *Machine) Growing() bool { return m.set.Growing }

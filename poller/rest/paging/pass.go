@@ -194,7 +194,7 @@ func (p *pass) endsWith(page int, a Answer) {
 // countPass counts a pass over several pages.
 func (p *pass) countPass() {
 	if p.answers > 1 {
-		p.m.passes++
+		p.m.outcome.Passes++
 	}
 }
 
