@@ -126,6 +126,6 @@ func (rd *read) passClosed(known days) {
 		rd.closed = true
 	}
 	if rd.next = max(rd.next, rd.firstOpen); rd.req.Kind == poller.Pass {
-		rd.src.cfg.Days(known.ranges(rd.firstOpen, rd.last, rd.src.calendar.margin()))
+		rd.src.cfg.Days(known.ranges(rd.firstOpen, rd.last, rd.src.calendar.margin))
 	}
 }

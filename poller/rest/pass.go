@@ -43,7 +43,7 @@ func (s *Source) planPass(ctx context.Context, rd *read) error {
 	if err := s.calendar.wentBack(rd.req.From); err != nil && rd.req.From > s.cfg.Start {
 		return err
 	}
-	rd.from, rd.last = s.first(rd, s.calendar.margin()), s.calendar.lastOver()
+	rd.from, rd.last = s.first(rd, s.calendar.margin), s.calendar.lastOver()
 	rd.open = max(rd.from, rd.last+1)
 	rd.whole = rd.req.Complete || rd.from == past
 	err := rd.findFirst(ctx, updated, s.earliest)

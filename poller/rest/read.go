@@ -83,7 +83,7 @@ func (rd *read) set(w window, growing bool) paging.Set {
 func (rd *read) settle(whole bool) {
 	if s := rd.src; rd.closed {
 		rd.settled = s.calendar.settledBefore(rd.firstOpen, whole)
-		maps.DeleteFunc(s.days, func(d day, _ pastDay) bool { return d < dayOf(rd.settled)+s.calendar.margin() })
+		maps.DeleteFunc(s.days, func(d day, _ pastDay) bool { return d < dayOf(rd.settled)+s.calendar.margin })
 	}
 }
 
