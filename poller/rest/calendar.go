@@ -44,9 +44,9 @@ type calendar struct {
 	clock   *client.Clock
 	overlap time.Duration
 	dialect *dialect.Dialect
-	// The dialect's values by which this read asks: days are cut in another zone, and the to_ dates of a
-	// dimension are midnights.
-	notUTC    bool
+	// The dialect's values by which this read asks: margin is how many days around a UTC day are asked for, one
+	// if days are cut in another zone. midnights is set if the to_ dates of a dimension are midnights.
+	margin    day
 	midnights [2]bool
 	// begun is the newest day that was shown to begin at midnight UTC or before.
 	begun day
@@ -57,7 +57,9 @@ type calendar struct {
 // a read goes on with the neighbors of the day in which settled lies.
 func (c *calendar) adopt() (changed bool) {
 	before := *c
-	c.notUTC = c.dialect.Value(dialect.Days) == dialect.Other
+	if c.margin = 0; c.dialect.Value(dialect.Days) == dialect.Other {
+		c.margin = 1
+	}
 	for i, to := range toDates {
 		c.midnights[i] = c.dialect.Value(to) == dialect.Midnight
 	}
@@ -94,7 +96,7 @@ func (c *calendar) check(a *paging.Answer, asked span) (replan bool) {
 			c.begun = asked.From
 		}
 		switch otherZone, unasked := dialect.Outside(at, startOf(asked.From), end); {
-		case otherZone && !c.notUTC:
+		case otherZone && c.margin == 0:
 			c.dialect.Prove(dialect.Days, dialect.Other, rowAmong(at, asked))
 			return true
 		case unasked:
@@ -109,14 +111,6 @@ func rowAmong(at schemas.Instant, asked span) string {
 	return fmt.Sprintf("a row of %s came among the rows of %s", at, asked)
 }
 
-// margin is how many days around a UTC day are asked for.
-func (c *calendar) margin() day {
-	if c.notUTC {
-		return 1
-	}
-	return 0
-}
-
 // lastOver is the newest of the service's days that is over: by both clocks its end, and overlap, have
 // passed. Where the midnight at its end is in its window, too, that has passed with all its fractions.
 func (c *calendar) lastOver() day {
@@ -124,13 +118,13 @@ func (c *calendar) lastOver() day {
 	if c.midnights[updated] {
 		over = over.Add(-dialect.Grace)
 	}
-	return dayOf(over) - 1 - c.margin()
+	return dayOf(over) - 1 - c.margin
 }
 
 // settledBefore is what is settled once the service's days before d are closed. behind is set if d was read
 // whole, too.
 func (c *calendar) settledBefore(d day, behind bool) schemas.Instant {
-	if c.notUTC || !behind {
+	if c.margin > 0 || !behind {
 		d--
 	}
 	return startOf(d)
@@ -138,7 +132,7 @@ func (c *calendar) settledBefore(d day, behind bool) schemas.Instant {
 
 // begin returns the first day to read, so that the rows of the UTC days from d on are among those read.
 func (c *calendar) begin(d day) day {
-	if d == past || c.notUTC || c.begun == d {
+	if d == past || c.margin > 0 || c.begun == d {
 		return d
 	}
 	return d - 1

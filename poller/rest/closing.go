@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sort"
+	"time"
 
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
@@ -110,8 +111,10 @@ func (rd *read) closeDays(ctx context.Context, dimension int) error {
 				zap.Stringer("day", days.From), zap.String("why", o.Why))
 		}
 		rd.passClosed(known)
-		if err := rd.flushIfDue(ctx); err != nil {
-			return err
+		if time.Since(rd.flushed) >= s.linger {
+			if err := rd.flush(ctx, nil); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -123,6 +126,6 @@ func (rd *read) passClosed(known days) {
 		rd.closed = true
 	}
 	if rd.next = max(rd.next, rd.firstOpen); rd.req.Kind == poller.Pass {
-		rd.src.cfg.Days(known.ranges(rd.firstOpen, rd.last, rd.src.calendar.margin()))
+		rd.src.cfg.Days(known.ranges(rd.firstOpen, rd.last, rd.src.calendar.margin))
 	}
 }

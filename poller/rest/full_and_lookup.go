@@ -87,7 +87,7 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 		rd.sought[suspect.ID] = true
 	}
 	for question := range 3 {
-		var windows []window
+		var asked [2][]span // by dimension
 		for _, suspect := range rd.req.Suspects {
 			dimension, at := created, suspect.CreatedAt
 			if question == 2 || question == 0 && at == schemas.MinInstant {
@@ -100,16 +100,18 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 			if question == 0 {
 				days = span{From: dayOf(at), To: dayOf(at)}
 			}
-			windows = append(windows, on(dimension, days))
+			asked[dimension] = append(asked[dimension], days)
 		}
-		for _, w := range joined(windows) {
-			grows := min(w[updated].To, w[created].To) > s.lastPast()
-			o, err := rd.pages(ctx, w, s.reader.Read(rd.set(w, grows)))
-			if err != nil || rd.replan {
-				return err
-			}
-			if !o.Whole {
-				return rd.incomplete(ctx, w, o)
+		for dimension, spans := range asked {
+			for _, days := range joined(spans) {
+				w := on(dimension, days)
+				o, err := rd.pages(ctx, w, s.reader.Read(rd.set(w, days.To > s.lastPast())))
+				if err != nil || rd.replan {
+					return err
+				}
+				if !o.Whole {
+					return rd.incomplete(ctx, w, o)
+				}
 			}
 		}
 	}
@@ -129,17 +131,14 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 	return rd.finish(ctx, &poller.Done{Started: rd.req.Started, Complete: rd.req.Everywhere, Empty: empty})
 }
 
-// joined returns windows, each with bounds in one dimension, in order. It merges those that overlap.
-func joined(windows []window) (list []window) {
-	slices.SortFunc(windows, func(a, b window) int {
-		return cmp.Or(cmp.Compare(a[updated].From, b[updated].From), cmp.Compare(a[created].From, b[created].From))
-	})
-	for _, w := range windows {
-		n, dimension := len(list)-1, w.bounded()
-		if n >= 0 && list[n].bounded() == dimension && list[n][dimension].To >= w[dimension].From {
-			list[n][dimension].To = w[dimension].To
+// joined returns spans of one length in order. It merges those that overlap.
+func joined(spans []span) (list []span) {
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.From, b.From) })
+	for _, s := range spans {
+		if n := len(list); n > 0 && list[n-1].To >= s.From {
+			list[n-1].To = s.To
 		} else {
-			list = append(list, w)
+			list = append(list, s)
 		}
 	}
 	return list

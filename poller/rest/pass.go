@@ -43,7 +43,7 @@ func (s *Source) planPass(ctx context.Context, rd *read) error {
 	if err := s.calendar.wentBack(rd.req.From); err != nil && rd.req.From > s.cfg.Start {
 		return err
 	}
-	rd.from, rd.last = s.first(rd, s.calendar.margin()), s.calendar.lastOver()
+	rd.from, rd.last = s.first(rd, s.calendar.margin), s.calendar.lastOver()
 	rd.open = max(rd.from, rd.last+1)
 	rd.whole = rd.req.Complete || rd.from == past
 	err := rd.findFirst(ctx, updated, s.earliest)
@@ -58,23 +58,28 @@ func (s *Source) planPass(ctx context.Context, rd *read) error {
 // if the service sorts, a cheap poll.
 func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 	m, busy, open := &s.open, time.Now(), rd.open
+	w := on(updated, span{From: s.calendar.begin(open), To: future})
 	whole := rd.whole || !m.paged || m.from != open || s.clock.Now().Sub(m.began) >= max(wholeEvery, 10*m.took)
 	if !whole && s.reader.Order != paging.Unknown {
-		ok, err := s.newest(ctx, rd)
-		if err != nil || rd.replan {
+		// A cheap poll reads the end of the window where changes appear, back to rows that the last whole read must
+		// have met. It is not whole if the service does not sort as it did, or if it would cost as much as to read
+		// all.
+		set := rd.set(w, true)
+		o, err := rd.pages(ctx, w, s.reader.Newest(set, int64(m.reach), m.last, max(3, m.requests/2)))
+		if m.last = o.Last; err != nil || rd.replan {
 			return err
 		}
-		if ok {
+		if o.Whole {
 			return rd.finish(ctx, &poller.Done{Started: rd.req.Started, Delayed: rd.delayed})
 		}
 		whole = true
 	}
 	began, reach := s.clock.Now(), s.clock.Service().Add(-s.cfg.Overlap)
 	s.cfg.Doing("reading what changed since " + open.String())
-	w := on(updated, span{From: open, To: future})
 	if m.paged && m.from == open && s.calendar.begin(open) != open {
 		// A row of the first quarter of an hour shows that the day begins at midnight. Then the day before,
 		// which costs pages, need not be read. The first page may have such a row.
+		w[updated].From = open
 		_, err := rd.pages(ctx, w, s.reader.Count(rd.set(w, true), 0, 0))
 		if err != nil || rd.replan {
 			return err
@@ -109,16 +114,4 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 		m.nextRepeatedRead = time.Now().Add(max(firstPause, 3*took))
 	}
 	return nil
-}
-
-// newest is a cheap poll: it reads the end of the open window where changes appear, back to rows that the
-// last whole read must have met. It closes no day. ok is false if the service does not sort as it did, or if
-// this would cost as much as to read all.
-func (s *Source) newest(ctx context.Context, rd *read) (ok bool, err error) {
-	m := &s.open
-	w := on(updated, span{From: s.calendar.begin(m.from), To: future})
-	machine := s.reader.Newest(rd.set(w, true), int64(m.reach), m.last, max(3, m.requests/2))
-	o, err := rd.pages(ctx, w, machine)
-	m.last = o.Last
-	return o.Whole, err
 }

@@ -254,8 +254,8 @@ func TestAServiceThatCutsDaysInAnotherZoneLosesNoRow(t *testing.T) {
 			if len(told) != 1 || told[0].State != "open" || told[0].From != "2026-11-18" {
 				t.Errorf("days that are not settled: %+v", told)
 			}
-			if got.settled != midnight("2026-11-18") || !src.calendar.notUTC {
-				t.Errorf("settled %s, notUTC %v", got.settled, src.calendar.notUTC)
+			if got.settled != midnight("2026-11-18") || src.calendar.margin != 1 {
+				t.Errorf("settled %s, margin %d", got.settled, src.calendar.margin)
 			}
 			// A row of each hour from settled on is found by the next read.
 			rest, err := readAll(t.Context(), src, pass(got.settled))

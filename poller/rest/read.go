@@ -83,7 +83,7 @@ func (rd *read) set(w window, growing bool) paging.Set {
 func (rd *read) settle(whole bool) {
 	if s := rd.src; rd.closed {
 		rd.settled = s.calendar.settledBefore(rd.firstOpen, whole)
-		maps.DeleteFunc(s.days, func(d day, _ pastDay) bool { return d < dayOf(rd.settled)+s.calendar.margin() })
+		maps.DeleteFunc(s.days, func(d day, _ pastDay) bool { return d < dayOf(rd.settled)+s.calendar.margin })
 	}
 }
 
@@ -144,7 +144,10 @@ func (rd *read) early(w window, growing bool, made schemas.Instant) string {
 // checkEnd looks whether w, which was read whole, lacks rows of its last day because the service reads to_
 // dates as midnights.
 func (rd *read) checkEnd(ctx context.Context, w window, o *paging.Outcome) (err error) {
-	dimension := w.bounded()
+	dimension := updated
+	if w[created] != always {
+		dimension = created
+	}
 	last := w[dimension].To
 	if !o.Whole || last == future {
 		return nil
@@ -337,14 +340,6 @@ func (rd *read) flush(ctx context.Context, done *poller.Done) error {
 		return errBrokenOff
 	}
 	return context.Cause(ctx) // a batch handed over while the caller stops may be dropped
-}
-
-// flushIfDue hands the batch on if it has waited long enough.
-func (rd *read) flushIfDue(ctx context.Context) error {
-	if time.Since(rd.flushed) < rd.src.linger {
-		return nil
-	}
-	return rd.flush(ctx, nil)
 }
 
 // finish hands on the last batch, with done, and returns the error that the read ends with.

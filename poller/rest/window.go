@@ -1,9 +1,9 @@
 package rest
 
 import (
+	"fmt"
 	"net/url"
 	"strconv"
-	"strings"
 
 	"github.com/storestream/storestream/poller/rest/dialect"
 	"github.com/storestream/storestream/poller/rest/paging"
@@ -59,22 +59,8 @@ func on(dimension int, days span) window {
 	return w
 }
 
-// bounded returns the dimension that bounds w: created, if w is bounded by that at all.
-func (w window) bounded() int {
-	if w[created] != always {
-		return created
-	}
-	return updated
-}
-
 func (w window) String() string {
-	var parts []string
-	for i, name := range dimensions {
-		if w[i] != always || i == created && parts == nil {
-			parts = append(parts, name+" "+w[i].String())
-		}
-	}
-	return "rows " + strings.Join(parts, " and ")
+	return fmt.Sprintf("rows updated %s and created %s", w[updated], w[created])
 }
 
 // query is the request for one page of w, so that all of its last days is in it: midnights is set for a

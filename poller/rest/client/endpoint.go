@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -56,9 +57,6 @@ func (e *Endpoint) Release() {
 	if e.large {
 		e.large, e.body = false, bytes.Buffer{}
 		<-e.client.large
-	}
-	if len(e.rows) > 10_000 {
-		e.rows = nil
 	}
 	clear(e.rows) // they would keep the text
 }
@@ -186,7 +184,9 @@ func (e *Endpoint) receive(answer *http.Response, err error, sent time.Time, que
 	e.counted(strconv.Itoa(failed.Status))
 	switch {
 	case err != nil:
-		err = reason(err)
+		if u, ok := errors.AsType[*url.Error](err); ok { // it has the address, of which failed has a part
+			err = u.Err
+		}
 	case failed.Status != http.StatusOK:
 		_, _ = e.body.ReadFrom(io.LimitReader(answer.Body, maxNote)) // the status says enough
 		failed.Code = errorCode(e.body.Bytes())

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/storestream/storestream/internal/httpclient"
@@ -85,14 +84,6 @@ func errorCode(body []byte) string {
 		return ""
 	}
 	return e.Error
-}
-
-// reason is err without the address that net/http puts before it: the caller names the path.
-func reason(err error) error {
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		return u.Err
-	}
-	return err
 }
 
 // maxRedirects limits the redirects that one request follows.

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"sync"
@@ -33,10 +34,7 @@ const Auto = "auto"
 // New returns a dialect of which only the values in set are known, by property name. log may be nil.
 func New(set map[string]string, log *zap.Logger) *Dialect {
 	wall := func() schemas.Instant { return schemas.InstantOf(time.Now()) }
-	d := &Dialect{log: log, now: wall, set: map[string]string{}}
-	if log == nil {
-		d.log = zap.NewNop()
-	}
+	d := &Dialect{log: cmp.Or(log, zap.NewNop()), now: wall, set: map[string]string{}}
 	for name, value := range set {
 		if value != "" && value != Auto {
 			d.set[name] = value
@@ -82,13 +80,9 @@ func (d *Dialect) store(p *Property, proof watermark.Proof) {
 // Known is a property and its value, for people.
 type Known struct {
 	*Property
-	// Value is "" if it is unknown.
-	Value string
-	Set   bool // by the configuration
-	// Evidence names the answer that has shown it, and Since is its time. Both are zero if the value was set, or
-	// was never known.
-	Evidence string
-	Since    schemas.Instant
+	// Value is "" if it is unknown. Evidence and Since are zero if the value was set, or was never known.
+	watermark.Proof
+	Set bool // by the configuration
 }
 
 // String describes k in a line.
@@ -111,12 +105,11 @@ func (d *Dialect) Known() (all []Known) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, p := range Properties() {
+		known := Known{Property: p, Proof: d.found[p.Name]}
 		if value := d.set[p.Name]; value != "" {
-			all = append(all, Known{Property: p, Value: value, Set: true})
-			continue
+			known.Proof, known.Set = watermark.Proof{Value: value}, true
 		}
-		proof := d.found[p.Name]
-		all = append(all, Known{Property: p, Value: proof.Value, Evidence: proof.Evidence, Since: proof.Since})
+		all = append(all, known)
 	}
 	return all
 }

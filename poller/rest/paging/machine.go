@@ -27,7 +27,6 @@ type Machine struct {
 	stopped bool
 	answer  Answer // to the question before
 
-	passes  int // over several pages
 	outcome Outcome
 }
 
@@ -46,7 +45,9 @@ func (r *Reader) machine(set Set, rules func(*Machine) Outcome) *Machine {
 			}
 		}()
 		m.yield = yield
-		m.outcome = rules(m)
+		o := rules(m)
+		o.Passes = m.outcome.Passes
+		m.outcome = o
 	})
 	return m
 }
@@ -57,12 +58,8 @@ func (m *Machine) Next() (Question, bool) { return m.next() }
 // Answer gives the Machine the answer to the question that Next returned.
 func (m *Machine) Answer(a Answer) { m.answer = a }
 
-// Outcome returns the result of the reading, once Next has returned false.
-func (m *Machine) Outcome() Outcome {
-	o := m.outcome
-	o.Passes = m.passes
-	return o
-}
+// Outcome returns the result of the reading, once Next has returned false. Before that, only Passes is set.
+func (m *Machine) Outcome() Outcome { return m.outcome }
 
 // Growing reports whether the set is growing.
 func (m *Machine) Growing() bool { return m.set.Growing }
@@ -160,8 +157,8 @@ func (m *Machine) part(created Span, divisible bool) (Outcome, []Span) {
 	if o.Whole = p.doubt == "" && p.snapshot(); o.Whole {
 		return o, nil
 	}
-	if p.doubt == "" && !p.cut {
-		m.learnTotal(p)
+	if p.doubt == "" && !p.cut && !r.CountsAll && r.exact && p.greatest > 0 {
+		_, p.doubt = m.countOf(created) // it may show that the service counts all rows
 	}
 	if p.doubt != "" || p.cut || p.endless && !r.CountsAll {
 		o.Why = p.complaint(o.Rows)
@@ -201,16 +198,6 @@ func (m *Machine) countOf(created Span) (rows int, doubt string) {
 	return a.Count, doubt
 }
 
-// learnTotal finds out whether the service's count is that of all rows, as far as the part that p read shows
-// it.
-func (m *Machine) learnTotal(p *pass) {
-	if m.r.CountsAll || !m.r.exact || p.greatest < 1 {
-		return
-	}
-	_, doubt := m.countOf(p.created)
-	p.doubt = cmp.Or(p.doubt, doubt)
-}
-
 // repeat reads a part that cannot be cut until it is whole, in so many passes at most. first is the forward
 // pass that found it too big. The package's comment says what makes the part whole, and why.
 //
@@ -232,8 +219,18 @@ func (m *Machine) repeat(first *pass, most int) Outcome {
 	page, askedLess := r.Page(), false
 	before := first
 	for n := 1; n <= most; n++ {
-		page, askedLess = r.pageAfter(before, page, askedLess)
-		size := r.sizeOf(n, page)
+		switch less := before.shortest; {
+		case !before.ragged:
+			askedLess = false
+		case less > 0 && less < page && !askedLess: // only once in a row: then too its pages may be short
+			page, askedLess = less, true
+		default:
+			page = r.Page()
+		}
+		size := page // the same while the order may be stable
+		if n > r.steady && page >= 4 {
+			size -= n * 37 % (page / 2) // so that the edges of pages fall between other rows each time
+		}
 		p := m.newPass(first.created, size)
 		switch guess := o.Rows / size; {
 		case growing && r.Order != Ascending:
@@ -267,28 +264,6 @@ func (m *Machine) repeat(first *pass, most int) Outcome {
 	o.Why = fmt.Sprintf("%d passes over %d rows created %s never showed them all "+
 		"(the order changes between requests)", most, o.Rows, first.created)
 	return o
-}
-
-// pageAfter returns the page size for the pass after before, which asked for page rows. If its pages were
-// short, it returns the length of the shortest, but only once in a row (askedLess): pages may be short even
-// if fewer rows are asked for.
-func (r *Reader) pageAfter(before *pass, page int, askedLess bool) (int, bool) {
-	switch {
-	case !before.ragged:
-		return page, false
-	case before.shortest > 0 && before.shortest < page && !askedLess:
-		return before.shortest, true
-	}
-	return r.Page(), askedLess
-}
-
-// sizeOf returns the page size of pass n. It is page while the order may be stable. After that it changes
-// each time, so that the edges of pages fall between other rows.
-func (r *Reader) sizeOf(n, page int) int {
-	if n <= r.steady || page < 4 {
-		return page
-	}
-	return page - n*37%(page/2)
 }
 
 // enough reports whether pass n was the last one needed. agree is set if it met the same rows as the pass

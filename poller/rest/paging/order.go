@@ -55,16 +55,16 @@ func (f *orderFinder) see(rows []Row) {
 	}
 }
 
-// found returns the order. shown is false if the pages do not show it: there is only one, or all rows have
+// found returns the order. It returns before if the pages do not show it: there is only one, or all rows have
 // one time.
-func (f *orderFinder) found() (by Order, shown bool) {
+func (f *orderFinder) found(before Order) Order {
 	switch {
 	case !f.crossed || f.least == f.most:
-		return Unknown, false
+		return before
 	case !f.notUp:
-		return Ascending, true
+		return Ascending
 	case !f.notDown:
-		return Descending, true
+		return Descending
 	}
-	return Unknown, true
+	return Unknown
 }

@@ -194,7 +194,7 @@ func (p *pass) endsWith(page int, a Answer) {
 // countPass counts a pass over several pages.
 func (p *pass) countPass() {
 	if p.answers > 1 {
-		p.m.passes++
+		p.m.outcome.Passes++
 	}
 }
 
@@ -210,7 +210,7 @@ func (p *pass) forward() {
 			p.last = page - 1
 			return
 		case !a.More:
-			p.r.learnOrder(&p.order)
+			p.r.Order = p.order.found(p.r.Order)
 			p.endsWith(page, a)
 			return
 		case p.answers > maxPages:
@@ -218,7 +218,7 @@ func (p *pass) forward() {
 			return
 		case p.idle():
 			p.last = max(0, page-p.idlePages)
-			p.r.learnOrder(&p.order)
+			p.r.Order = p.order.found(p.r.Order)
 			return
 		}
 	}

@@ -107,9 +107,3 @@ func (r *Reader) learn(size int, a Answer) {
 		r.undated = r.undated || row.Undated
 	}
 }
-
-func (r *Reader) learnOrder(f *orderFinder) {
-	if by, shown := f.found(); shown {
-		r.Order = by
-	}
-}
