@@ -139,7 +139,7 @@ func (l *look) report(ctx context.Context) (*Report, error) {
 	if r.InService, service, err = l.inService(); err != nil {
 		return nil, err
 	}
-	r.setFields(l.resource.Fields, topic, service, l.Mask)
+	r.setFields(topic, service, l.Mask)
 	if r.Verdict == verify.Unknown {
 		r.Error = l.hide(l.unknown())
 	}
