@@ -99,12 +99,7 @@ func (c Config) over(source string) []string {
 // tryConfiguration lists the resources and their sources. The settings themselves were checked when they were
 // loaded, and a mistake ended the command.
 func tryConfiguration(_ context.Context, c Config, f *findings) {
-	var sources []string
-	for _, source := range []string{config.Postgres, config.REST} {
-		if names := c.over(source); len(names) > 0 {
-			sources = append(sources, strings.Join(names, ", ")+" over "+source)
-		}
-	}
-	f.ok("", "%s: %s", cmp.Or(c.File, "no file (--config), so defaults, environment and flags"),
-		strings.Join(sources, "; "))
+	names := func(source string) string { return cmp.Or(strings.Join(c.over(source), ", "), "nothing") }
+	f.ok("", "%s: %s over postgres; %s over rest", cmp.Or(c.File, "no file (--config), so defaults, environment "+
+		"and flags"), names(config.Postgres), names(config.REST))
 }
