@@ -100,6 +100,6 @@ func (c Config) over(source string) []string {
 // loaded, and a mistake ended the command.
 func tryConfiguration(_ context.Context, c Config, f *findings) {
 	names := func(source string) string { return cmp.Or(strings.Join(c.over(source), ", "), "nothing") }
-	f.ok("", "%s: %s over postgres; %s over rest", cmp.Or(c.File, "no file (--config), so defaults, environment "+
-		"and flags"), names(config.Postgres), names(config.REST))
+	file := cmp.Or(c.File, "no file (--config), so defaults, environment and flags")
+	f.ok("", "%s: %s over postgres; %s over rest", file, names(config.Postgres), names(config.REST))
 }
