@@ -3,7 +3,6 @@ package producer
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net"
 	"time"
@@ -40,18 +39,13 @@ func dialing(secured *tlsfile.Client, login SASL) func(ctx context.Context, netw
 	}
 }
 
-// Reach connects to one of Config.Brokers as every client does, and does not log in. It returns the
-// certificates that the broker shows. There are none without TLS.
-func Reach(ctx context.Context, c *Cluster, broker string) ([]*x509.Certificate, error) {
+// Reach connects to one of Config.Brokers as every client does, and does not log in.
+func Reach(ctx context.Context, c *Cluster, broker string) error {
 	conn, err := c.dial(ctx, "tcp", broker)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = conn.Close()
 	}
-	defer conn.Close()
-	if secured, ok := conn.(explainedConn); ok {
-		return secured.Conn.(*tls.Conn).ConnectionState().PeerCertificates, nil
-	}
-	return nil, nil
+	return err
 }
 
 // explainedConn is a connection whose first errors may still be of the handshake.

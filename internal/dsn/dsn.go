@@ -39,9 +39,10 @@ var ErrKeyword = errors.New("a keyword of it is not known, and not repeated here
 	"part of a password: expected " + strings.Join(keywords, ", "))
 
 // keywords are those that are known. service is not, because it names a file with the host to which the
-// password is sent.
-var keywords = []string{"host", "port", "user", "dbname", "sslmode", "sslrootcert", "sslcert", "sslkey",
-	"passfile", "password", "sslpassword", "sslcertmode", "sslsni", "sslnegotiation", "connect_timeout",
+// password is sent. database is pgx's other word for dbname.
+var keywords = []string{"host", "port", "user", "dbname", "database", "sslmode", "sslrootcert", "sslcert",
+	"sslkey", "passfile", "password", "sslpassword", "sslcertmode", "sslsni", "sslnegotiation",
+	"connect_timeout",
 	"application_name", "target_session_attrs", "channel_binding", "require_auth", "options", "search_path",
 	"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "timezone",
 	"client_encoding", "min_protocol_version", "max_protocol_version", "krbsrvname", "krbspn"}
@@ -69,10 +70,6 @@ func Parse(text string) (DSN, error) {
 	}
 	if !read(text) || len(d) == 0 {
 		return nil, ErrUnclear
-	}
-	if name, ok := d["database"]; ok {
-		delete(d, "database")
-		d["dbname"] = name
 	}
 	for key := range d {
 		if !slices.Contains(keywords, key) {

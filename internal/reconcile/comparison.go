@@ -149,24 +149,20 @@ func (c *Comparison) Look(ctx context.Context) error {
 		return err
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.report.Empty = c.report.Empty || empty
 	c.report.Nameless = max(c.report.Nameless, len(nameless))
 	for id, s := range c.suspects {
-		underWay := s.update(looked[id], from, c.cfg.Now())
+		s.update(looked[id], from, c.cfg.Now())
 		c.count(s)
 		large := s.row != nil && c.tooLarge(s.row)
 		if c.letters[id] = large || s.reject != nil; !c.letters[id] {
 			delete(c.letters, id)
 		} else if !s.named && (large || c.hasLetter(s.reject)) {
 			c.Forget(id)
-			continue
-		}
-		if underWay || s.delivered() {
-			c.report.InFlight++
-			c.Forget(id)
 		}
 	}
+	c.mu.Unlock()
+	c.clear()
 	return nil
 }
 

@@ -498,3 +498,19 @@ func TestOneLookProvesTheRowsOfASourceThatCatchesUp(t *testing.T) {
 		}
 	}
 }
+
+// Keys of two schema ids lie in two partitions, which are read in any order.
+func TestOfANamedRowTheLaterRecordCountsInWhicheverOrderPartitionsAreRead(t *testing.T) {
+	old, young := row(7, 1000, 1), row(7, 2000, 2)
+	for _, order := range [][]schemas.Record{{old, young}, {young, old}} {
+		p := pair{source: map[int64]schemas.Record{7: young}, ids: []int64{7}, byID: true}
+		for i, r := range order {
+			p.publish(r)
+			p.topic[i].Partition = int32(i)
+		}
+		c := p.run(t, 1)
+		if d := c.Differences()[0]; d.Kind != "" || d.Newest == nil || d.Newest.Hash != schemas.Hash(young.Value) {
+			t.Errorf("the topic's newest is %+v, and the row is %q", d.Newest, d.Kind)
+		}
+	}
+}

@@ -36,6 +36,7 @@ type suspect struct {
 	inTopic     bool
 	topic       rowset.Version
 	topicBefore rowset.Version
+	underWay    bool // at the last look (update)
 	// created is the day on which a source that is read by day has the row, MinInstant if unknown. topicRead is
 	// set once a look has read it in the topic's record.
 	created   schemas.Instant
@@ -143,6 +144,7 @@ func (s *suspect) fold(p watermark.Published) {
 		}
 		s.newest = &p
 	}
+	s.underWay = false // it was so of the record before
 	if s.inTopic = !p.Tombstone; !s.inTopic {
 		return
 	}
@@ -190,25 +192,24 @@ func (s *suspect) see(state rowset.Version, at time.Time) {
 
 // update takes what one look between two times has shown of the row.
 //
-// It reports whether the row is under way: the row changed since the look before, and the topic got a version
-// from between the two looks. No look has met that version, but the source has moved on, and the pipeline
-// will follow. A version that the topic had already at the look before proves nothing. Another producer may
-// have written it, after the source had shown an older state.
-func (s *suspect) update(look *suspect, from, to time.Time) (underWay bool) {
-	delivered, before := s.topic != s.topicBefore, s.row
+// The row is under way if it changed since the look before, and the topic got a version from between the two
+// looks. No look has met that version, but the source has moved on, and the pipeline will follow. A version
+// that the topic had already at the look before proves nothing. Another producer may have written it, after
+// the source had shown an older state.
+func (s *suspect) update(look *suspect, from, to time.Time) {
+	arrived, before := s.topic != s.topicBefore, s.row
 	s.topicBefore, s.row, s.reject, s.versions = s.topic, look.row, look.reject, look.versions
 	s.confirmation.Shown(s.state(), from, to)
 	if s.elsewhere && !s.sightAt.Before(from) { // beside the look: maybe after its answer
 		s.see(s.sight, s.sightAt)
 	}
-	return before != nil && s.row != nil && versionOfRow(before) != s.state() && delivered && s.inTopic &&
-		len(s.strays) == 0 && !s.letter && !s.named &&
+	s.underWay = before != nil && s.row != nil && versionOfRow(before) != s.state() && arrived &&
 		before.UpdatedAt.Millis() <= s.topic.Millis && s.topic.Millis < s.row.UpdatedAt.Millis()
 }
 
-// delivered reports whether the topic has a version that the source showed, or whether neither the topic nor
-// any read of the source had the row. A stray beside it is still a difference, because no poll takes it out,
-// and so is a dead letter.
+// delivered reports whether the topic has a version that the source showed, whether the row is under way, or
+// whether neither the topic nor any read of the source had it. A stray beside it is still a difference,
+// because no poll takes it out, and so is a dead letter.
 func (s *suspect) delivered() bool {
 	switch {
 	case len(s.strays) > 0, s.letter, s.named, s.reject != nil:
@@ -216,7 +217,7 @@ func (s *suspect) delivered() bool {
 	case !s.inTopic:
 		return !s.elsewhere && len(s.versions) == 0
 	}
-	return slices.Contains(s.versions, s.topic)
+	return s.underWay || slices.Contains(s.versions, s.topic)
 }
 
 func versionOfRow(row *schemas.Record) rowset.Version {

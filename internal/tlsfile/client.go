@@ -2,6 +2,8 @@ package tlsfile
 
 import (
 	"crypto/tls"
+	"crypto/x509"
+	"sync/atomic"
 
 	"github.com/storestream/storestream/internal/rotation"
 )
@@ -11,7 +13,16 @@ import (
 type Client struct {
 	Files
 	config *rotation.Value[*tls.Config]
+	shown  atomic.Pointer[[]*x509.Certificate]
 }
 
 // Config is the configuration for a new connection. It is the same pointer until a file changes.
 func (c *Client) Config() *tls.Config { return c.config.Get() }
+
+// Shown returns the certificates that a server showed last and that were accepted. c may be nil.
+func (c *Client) Shown() []*x509.Certificate {
+	if c == nil || c.shown.Load() == nil {
+		return nil
+	}
+	return *c.shown.Load()
+}

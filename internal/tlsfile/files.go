@@ -39,12 +39,14 @@ func (f Files) Open(rotated *rotation.Set) (*Client, error) {
 	case f.CertFile == "" && f.KeyFile != "":
 		return nil, &FileError{"cert_file", errors.New("a key is set: expected the file of its certificate")}
 	}
-	config, err := rotation.New(rotated, f.Section, f.parse, input("cert_file", f.CertFile),
+	c := &Client{Files: f}
+	config, err := rotation.New(rotated, f.Section, c.parse, input("cert_file", f.CertFile),
 		input("key_file", f.KeyFile), input("ca_file", f.CAFile))
 	if err != nil {
 		return nil, err
 	}
-	return &Client{f, config}, nil
+	c.config = config
+	return c, nil
 }
 
 // input is the text of a file, or "" without one.
@@ -62,13 +64,17 @@ func input(key, path string) rotation.Input {
 }
 
 // parse makes a configuration of the texts of certificate, key and authorities.
-func (f Files) parse(texts []string) (*tls.Config, error) {
+func (c *Client) parse(texts []string) (*tls.Config, error) {
 	cert, key, authorities := []byte(texts[0]), []byte(texts[1]), []byte(texts[2])
-	c := &tls.Config{
+	made := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: f.InsecureSkipVerify, //nolint:gosec // asked for by name in the configuration
+		InsecureSkipVerify: c.InsecureSkipVerify, //nolint:gosec // asked for by name in the configuration
+		VerifyConnection: func(s tls.ConnectionState) error {
+			c.shown.Store(&s.PeerCertificates)
+			return nil
+		},
 	}
-	if f.CertFile != "" {
+	if c.CertFile != "" {
 		pair, err := tls.X509KeyPair(cert, key)
 		if err == nil {
 			_, err = Certificates(cert)
@@ -76,24 +82,26 @@ func (f Files) parse(texts []string) (*tls.Config, error) {
 		if err != nil {
 			return nil, &FileError{"cert_file", fmt.Errorf("certificate and key cannot be used: %w", err)}
 		}
-		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+		made.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &pair, nil
+		}
 	}
-	if f.CAFile != "" {
+	if c.CAFile != "" {
 		all, err := Certificates(authorities)
 		if err != nil {
 			return nil, &FileError{"ca_file", err}
 		}
-		c.RootCAs = x509.NewCertPool()
-		if f.AlsoSystem {
-			if c.RootCAs, err = x509.SystemCertPool(); err != nil {
+		made.RootCAs = x509.NewCertPool()
+		if c.AlsoSystem {
+			if made.RootCAs, err = x509.SystemCertPool(); err != nil {
 				return nil, &FileError{"ca_file", fmt.Errorf("the system's authorities cannot be read: %w", err)}
 			}
 		}
 		for _, one := range all {
-			c.RootCAs.AddCert(one)
+			made.RootCAs.AddCert(one)
 		}
 	}
-	return c, nil
+	return made, nil
 }
 
 // Certificates are those in text, in PEM form. The standard library leaves out what it cannot read, and so

@@ -5,7 +5,6 @@ package connect
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -47,16 +46,12 @@ func Kafka(cfg *config.Config, instance string, log *zap.Logger, counts *metrics
 		ReplicationFactor: k.ReplicationFactor, Group: k.Group(), Instance: instance, TLS: encryption,
 		TopicSettings: k.TopicSettings, Compression: k.Compression,
 		SASL: producer.SASL{Mechanism: k.SASL.Mechanism, Username: k.SASL.Username,
-			Password: k.SASL.Password, TokenURL: k.SASL.TokenURL, Scopes: k.SASL.Scopes, TokenHTTP: Tokens(cfg),
-			Hidden: cfg.Hidden(), AllowPlaintext: slices.Contains(cfg.Security.AllowPlaintext, "kafka")},
+			Password: k.SASL.Password, TokenURL: k.SASL.TokenURL, Scopes: k.SASL.Scopes, Hidden: cfg.Hidden(),
+			TokenHTTP:      httpclient.New(cfg.TLS(config.TokenEndpoint), producer.TokenTimeout),
+			AllowPlaintext: slices.Contains(cfg.Security.AllowPlaintext, "kafka")},
 		SessionTimeout: k.SessionTimeout, EraseWithin: k.EraseWithin,
 		Registry: subjects, AutoRegister: cfg.Registry.AutoRegister, Log: log, Metrics: counts,
 	})
-}
-
-// Tokens is the client that asks kafka.sasl.token_url for tokens.
-func Tokens(cfg *config.Config) *http.Client {
-	return httpclient.New(cfg.TLS(config.TokenEndpoint), producer.TokenTimeout)
 }
 
 // Registry is the schema registry of a configuration.

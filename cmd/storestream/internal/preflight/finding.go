@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/storestream/storestream/producer"
@@ -36,27 +35,16 @@ type Finding struct {
 // findings are those of one part, in order. What was found twice is one of them.
 type findings struct {
 	part string
-
-	mu  sync.Mutex // connections are made beside the part
-	all []Finding
+	all  []Finding
 }
 
 // add adds a finding about a resource, topic or connection; "" for the part as a whole. do is the remedy.
 func (f *findings) add(l Level, about, do, format string, args ...any) {
 	line := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ") // an error may have several lines
 	found := Finding{Level: l, Part: f.part, About: about, Found: line, Do: do}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if !slices.Contains(f.all, found) {
 		f.all = append(f.all, found)
 	}
-}
-
-// soFar returns the findings until now.
-func (f *findings) soFar() []Finding {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.all)
 }
 
 func (f *findings) ok(about, format string, args ...any) { f.add(OK, about, "", format, args...) }

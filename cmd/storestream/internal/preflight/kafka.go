@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
+	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas/registry"
@@ -15,19 +16,21 @@ import (
 func tryKafka(ctx context.Context, c Config, f *findings) {
 	ping, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 	defer cancel()
+	defer func() {
+		f.expiry("kafka.sasl.token_url", c.Settings.TLS(config.TokenEndpoint).Shown())
+	}()
 	if err := c.Cluster.Ping(ping); err != nil {
 		f.fail("", err)
 		return
 	}
 	for _, broker := range c.Settings.Kafka.Brokers {
-		certificates, err := producer.Reach(ctx, c.Cluster, broker)
-		if err != nil {
+		if err := producer.Reach(ctx, c.Cluster, broker); err != nil {
 			f.add(Warning, "", "start it, or take it out of kafka.brokers: an instance that starts asks the others, "+
 				"and waits for this one now and then", "%s of kafka.brokers does not answer: %s", broker, err)
 			continue
 		}
 		f.ok("", "broker %s answers", broker)
-		f.expiry("", certificates)
+		f.expiry("", c.Settings.TLS("kafka").Shown())
 	}
 	for _, name := range c.Settings.Enabled() {
 		rehearse(ctx, c, f, name)
@@ -76,7 +79,7 @@ func rehearse(ctx context.Context, c Config, f *findings, name string) {
 
 // tryRegistry reports the first error about the registry as a whole. The rehearsals report the others.
 func tryRegistry(ctx context.Context, c Config, f *findings) {
-	ctx = f.handshakes(ctx, "")
+	defer func() { f.expiry("", c.Settings.TLS("registry").Shown()) }()
 	for _, name := range c.Settings.Enabled() {
 		_, _, err := c.Registry.Ensure(ctx, c.Cluster.Topic(name), c.Schemas.Get(name), true, true)
 		if registry.AsAWhole(err) {

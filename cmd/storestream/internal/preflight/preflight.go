@@ -13,7 +13,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
@@ -34,8 +33,8 @@ type Config struct {
 	Sources  *connect.Sources
 
 	patience time.Duration // 0: patience; for a test that does not want to wait for it
-	// marks returns the readable watermarks by resource.
-	marks func() map[string]watermark.Watermark
+	// marks are the readable watermarks by resource.
+	marks map[string]watermark.Watermark
 }
 
 // patience limits one part, beside the time that its requests take at the service's rate. A server that has
@@ -66,12 +65,9 @@ func Try(ctx context.Context, c Config) iter.Seq[Finding] {
 		requests := firstRows * len(c.over(config.REST))
 		atRate := float64(requests) / c.Settings.Store.MaxRequestsPerSecond * float64(time.Second)
 		within := cmp.Or(c.patience, patience+time.Duration(atRate))
-		c.marks = sync.OnceValue(func() map[string]watermark.Watermark {
-			ctx, cancel := context.WithTimeout(ctx, min(connect.BrokerPatience, within/2))
-			defer cancel()
-			marks, _, _ := producer.ReadWatermarks(ctx, c.Cluster) // the part "kafka" reports the error
-			return marks
-		})
+		reading, cancel := context.WithTimeout(ctx, min(connect.BrokerPatience, within))
+		c.marks, _, _ = producer.ReadWatermarks(reading, c.Cluster) // the part "kafka" reports the error
+		cancel()
 		results := make([]chan []Finding, len(parts))
 		for i, part := range parts {
 			results[i] = make(chan []Finding, 1)
@@ -80,7 +76,7 @@ func Try(ctx context.Context, c Config) iter.Seq[Finding] {
 				defer cancel()
 				found := &findings{part: part.name}
 				part.try(ctx, c, found)
-				results[i] <- found.soFar()
+				results[i] <- found.all
 			}()
 		}
 		for _, result := range results {
@@ -103,12 +99,7 @@ func (c Config) over(source string) []string {
 // tryConfiguration lists the resources and their sources. The settings themselves were checked when they were
 // loaded, and a mistake ended the command.
 func tryConfiguration(_ context.Context, c Config, f *findings) {
-	var sources []string
-	for _, source := range []string{config.Postgres, config.REST} {
-		if names := c.over(source); len(names) > 0 {
-			sources = append(sources, strings.Join(names, ", ")+" over "+source)
-		}
-	}
-	f.ok("", "%s: %s", cmp.Or(c.File, "no file (--config), so defaults, environment and flags"),
-		strings.Join(sources, "; "))
+	names := func(source string) string { return cmp.Or(strings.Join(c.over(source), ", "), "nothing") }
+	file := cmp.Or(c.File, "no file (--config), so defaults, environment and flags")
+	f.ok("", "%s: %s over postgres; %s over rest", file, names(config.Postgres), names(config.REST))
 }

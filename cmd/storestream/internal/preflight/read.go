@@ -32,7 +32,8 @@ func tryService(ctx context.Context, c Config, f *findings) {
 	if len(names) == 0 {
 		return
 	}
-	c.readAll(f.handshakes(ctx, ""), f, names)
+	c.readAll(ctx, f, names)
+	f.expiry("", c.Settings.TLS("store").Shown())
 	state := c.Sources.Service()
 	if skew := state.ClockSkew; state.HasClock && skew.Abs() > skewLimit {
 		f.add(Warning, "clock", "find out which clock is wrong (NTP): a day is closed when both say so",
@@ -101,7 +102,7 @@ func (f *findings) unknown(r *schemas.Resource, fields []string) {
 
 // readAll reads the resources side by side.
 func (c Config) readAll(ctx context.Context, f *findings, names []string) {
-	for _, mark := range c.marks() {
+	for _, mark := range c.marks {
 		c.Sources.Dialect().Load(mark.Dialect)
 	}
 	counts := metrics.New(prometheus.NewRegistry())
@@ -143,7 +144,7 @@ func (c Config) read(ctx context.Context, counts *metrics.Set, name string) (fir
 	start, now := c.Settings.Resources[name].Start, schemas.InstantOf(time.Now())
 	pass := poller.Request{Kind: poller.Pass, From: start, Complete: true, Started: now}
 	sweep := poller.Request{Kind: poller.Full, From: start, Started: now}
-	if mark, ok := c.marks()[name]; ok {
+	if mark, ok := c.marks[name]; ok {
 		pass.From, pass.Cursor, pass.Floor = max(start, mark.Settled), mark.Cursor, mark.Floor
 		pass.Identity, pass.Fields = mark.Identity, mark.Fields
 		sweep.Identity, sweep.Fields = mark.Identity, mark.Fields

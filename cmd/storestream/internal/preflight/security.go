@@ -2,18 +2,13 @@ package preflight
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
-	"net/http"
-	"net/http/httptrace"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 
-	"github.com/storestream/storestream/cmd/storestream/internal/connect"
-	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/dsn"
 	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/tlsfile"
@@ -22,43 +17,19 @@ import (
 // trySecurity says by the settings which connections are in clear or go to servers that are not verified, and
 // who may read the status page and the files with secrets. The parts that connect warn of certificates that
 // end soon, and trySecurity of our own.
-func trySecurity(ctx context.Context, c Config, f *findings) {
+func trySecurity(_ context.Context, c Config, f *findings) {
 	s := c.Settings
 	for _, e := range s.Exposed() {
 		f.add(Warning, e.Connection, e.Key+": "+e.Remedy(), "to %s %s", strings.Join(e.Hosts, ", "), e.Risk())
 	}
-	if len(f.soFar()) == 0 {
+	if len(f.all) == 0 {
 		f.ok("", "each connection to another machine is encrypted, and its server verified")
 	}
 	if s.HTTP.InClear() {
 		f.add(Warning, "status", "listen on 127.0.0.1, or set http.tls and http.token",
 			"the status page at %s can be read from other machines, without a token or in clear", s.HTTP.Listen)
 	}
-	if login := s.Kafka.SASL; login.Mechanism == config.OAuthBearer {
-		f.peer(ctx, "kafka.sasl.token_url", connect.Tokens(s), login.TokenURL)
-	}
 	f.files(c)
-}
-
-// handshakes returns a context for HTTP requests. It warns of the certificates that their servers show.
-func (f *findings) handshakes(ctx context.Context, about string) context.Context {
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		TLSHandshakeDone: func(state tls.ConnectionState, _ error) { f.expiry(about, state.PeerCertificates) }})
-}
-
-// peer warns of the certificate of an https address. The request carries no credential.
-func (f *findings) peer(ctx context.Context, about string, client *http.Client, address string) {
-	req, err := http.NewRequestWithContext(f.handshakes(ctx, about), http.MethodHead, address, nil)
-	if err != nil {
-		return
-	}
-	resp, err := client.Do(req)
-	if err == nil {
-		_ = resp.Body.Close()
-	}
-	if handshake, ok := errors.AsType[*tlsfile.HandshakeError](err); ok { // others the part "kafka" reports
-		f.fail(about, handshake)
-	}
 }
 
 // files looks at the files that hold our secrets, keys and certificates. The DSN names some, or lies in one.

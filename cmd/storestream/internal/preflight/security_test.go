@@ -32,7 +32,7 @@ func secured(t *testing.T, settings ...string) []Finding {
 	}
 	f := &findings{part: "security"}
 	trySecurity(t.Context(), Config{Settings: cfg}, f)
-	return f.soFar()
+	return f.all
 }
 
 func TestWhatIsInClearOrUnverifiedIsNamed(t *testing.T) {
@@ -82,9 +82,15 @@ func TestACertificateThatEndsSoonIsNamed(t *testing.T) {
 	for _, part := range []string{"database", "kafka", "registry", "service"} {
 		says(t, found, Warning, part, "", `"CN=soon" expires on `+end.UTC().Format(time.DateOnly))
 	}
-	tokens := secured(t, "kafka.sasl.mechanism=OAUTHBEARER", "kafka.sasl.token_url="+site.URL,
-		"kafka.sasl.username=c", "kafka.sasl.password=s", "kafka.tls.ca_file="+authority.File)
-	says(t, tokens, Warning, "security", "kafka.sasl.token_url", `"CN=soon" expires on `)
+	broker.AskForToken("good")
+	cfg, err = config.Load(config.Input{Environ: stage.Environ(append(settings, "kafka.sasl.username=c",
+		"kafka.sasl.password=s", "kafka.sasl.mechanism=OAUTHBEARER", "kafka.sasl.token_url="+site.URL)...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens := &findings{part: "kafka"}
+	tryKafka(t.Context(), opened(t, cfg, stage.New(t).Schemas), tokens)
+	says(t, tokens.all, Warning, "kafka", "kafka.sasl.token_url", `"CN=soon" expires on `)
 }
 
 // A key that others may read is as good as lost, whichever connection it is for. What only its group may read

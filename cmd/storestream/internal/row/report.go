@@ -91,34 +91,26 @@ type Field struct {
 }
 
 // setFields compares field by field. nil: that side has no row.
-func (r *Report) setFields(fields []schemas.Field, topic, service *schemas.Value, mask bool) {
-	if topic == nil && service == nil {
+func (r *Report) setFields(topic, service *schemas.Value, mask bool) {
+	var inTopic [][]byte // nothing masked
+	if topic != nil {
+		for f, text := range topic.Fields() {
+			inTopic = append(inTopic, bytes.Clone(text))
+			r.Fields = append(r.Fields, Field{Name: f.Name, Topic: bytes.Clone(f.Shown(text, mask))})
+		}
+	}
+	if service == nil {
 		return
 	}
-	r.Fields = make([]Field, len(fields))
-	inTopic, inService := texts(topic, len(fields)), texts(service, len(fields))
-	for i := range fields {
-		f := &r.Fields[i]
-		f.Name = fields[i].Name
-		if topic != nil {
-			f.Topic = fields[i].Shown(inTopic[i], mask)
+	i := 0
+	for f, text := range service.Fields() {
+		if topic == nil {
+			r.Fields = append(r.Fields, Field{Name: f.Name})
 		}
-		if service != nil {
-			f.Service = fields[i].Shown(inService[i], mask)
+		r.Fields[i].Service = bytes.Clone(f.Shown(text, mask))
+		if topic != nil && !bytes.Equal(inTopic[i], text) {
+			r.Fields[i].Differs, r.Differs = true, append(r.Differs, f.Name)
 		}
-		if f.Differs = topic != nil && service != nil && !bytes.Equal(inTopic[i], inService[i]); f.Differs {
-			r.Differs = append(r.Differs, f.Name)
-		}
+		i++
 	}
-}
-
-// texts is v field by field, in JSON.
-func texts(v *schemas.Value, fields int) [][]byte {
-	all := make([][]byte, 0, fields)
-	if v != nil {
-		for _, text := range v.Fields() {
-			all = append(all, bytes.Clone(text))
-		}
-	}
-	return all
 }

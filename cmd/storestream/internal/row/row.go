@@ -102,7 +102,7 @@ func (l *look) compare(ctx context.Context, compare *reconcile.Comparison) error
 		l.read, l.asked = 0, time.Now()
 		l.failed = compare.Look(ctx)
 		take()
-		if l.failed != nil || l.verdict() != verify.Different {
+		if v, _ := l.verdict(); v != verify.Different {
 			break
 		}
 		before := l.found.Newest
@@ -116,33 +116,38 @@ func (l *look) compare(ctx context.Context, compare *reconcile.Comparison) error
 	return nil //nolint:nilerr // the report tells what a failed look leaves open
 }
 
-// verdict judges what both sides have.
-func (l *look) verdict() verify.Verdict {
+// verdict judges what both sides have. why says why it is Unknown.
+func (l *look) verdict() (v verify.Verdict, why string) {
 	switch d := l.found; {
-	case l.failed != nil, d.Kind == reconcile.Unknown:
-		return verify.Unknown
-	case d.Kind == "" && d.Row == nil && l.figures.Nameless > 0, d.Kind == "" && l.figures.Unread > 0:
-		return verify.Unknown
+	case errors.Is(l.failed, context.Canceled):
+		return verify.Unknown, "interrupted"
+	case l.failed != nil:
+		return verify.Unknown, status.FirstLine(l.failed)
+	case d.Kind == reconcile.Unknown:
+		return verify.Unknown, "the service showed it in one reading and not in a later one"
+	case d.Kind == "" && l.figures.Unread > 0:
+		return verify.Unknown, verify.UnreadBatches(l.figures.Unread)
+	case d.Kind == "" && d.Row == nil && l.figures.Nameless > 0:
+		return verify.Unknown, fmt.Sprintf("the service shows %s without a usable id, and this may be one",
+			terminal.Plural(l.figures.Nameless, "row"))
 	case d.Kind == "", d.Kind == reconcile.Missing && d.Row.UpdatedAt < l.start:
-		return verify.Identical
+		return verify.Identical, ""
 	}
-	return verify.Different
+	return verify.Different, ""
 }
 
 // report returns the facts and the notes.
 func (l *look) report(ctx context.Context) (*Report, error) {
-	r := &Report{Resource: l.resource.Name, ID: l.ID, Source: l.settings.Source,
-		Topic: l.Cluster.Topic(l.resource.Name), Verdict: l.verdict(), Differs: []string{}, Notes: []string{}}
+	verdict, why := l.verdict()
+	r := &Report{Resource: l.resource.Name, ID: l.ID, Source: l.settings.Source, Verdict: verdict,
+		Error: l.hide(why), Topic: l.Cluster.Topic(l.resource.Name), Differs: []string{}, Notes: []string{}}
 	var topic, service *schemas.Value
 	var err error
 	r.InTopic, topic = l.inTopic()
 	if r.InService, service, err = l.inService(); err != nil {
 		return nil, err
 	}
-	r.setFields(l.resource.Fields, topic, service, l.Mask)
-	if r.Verdict == verify.Unknown {
-		r.Error = l.hide(l.unknown())
-	}
+	r.setFields(topic, service, l.Mask)
 	if ctx.Err() != nil { // a person who interrupts sees what was found until then
 		return r, nil //nolint:nilerr // and that is no failure
 	}
@@ -171,22 +176,6 @@ func (l *look) report(ctx context.Context) (*Report, error) {
 		r.Notes = append(r.Notes, l.hide(note))
 	}
 	return r, nil
-}
-
-// unknown says why it cannot be told whether the row is right.
-func (l *look) unknown() string {
-	switch {
-	case errors.Is(l.failed, context.Canceled):
-		return "interrupted"
-	case l.failed != nil:
-		return status.FirstLine(l.failed)
-	case l.found.Kind == reconcile.Unknown:
-		return "the service showed it in one reading and not in a later one"
-	case l.figures.Unread > 0:
-		return verify.UnreadBatches(l.figures.Unread)
-	}
-	return fmt.Sprintf("the service shows %s without a usable id, and this may be one",
-		terminal.Plural(l.figures.Nameless, "row"))
 }
 
 // inTopic returns the topic's side, and the row if it has it.

@@ -43,7 +43,6 @@ type comparison struct {
 	began    time.Time
 
 	looked  time.Time // when topic and source were last read
-	rows    int       // that differ still, of the part in hand
 	figures reconcile.Report
 	found   map[reconcile.Kind][]int64 // the ids of the differences
 	strays  int                        // of them have a record in a wrong partition
@@ -122,12 +121,12 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 func (o *comparison) lookAgain(ctx context.Context, part *reconcile.Comparison) error {
 	said := ""
 	for looks := 0; ; looks++ {
-		o.rows = part.Suspects()
+		rows := part.Suspects()
 		for {
-			if err := o.observe(ctx); err != nil {
+			if err := o.observe(ctx, rows > 0); err != nil {
 				return err
 			}
-			if o.rows == 0 || looks == mostLooks || looks > 0 && o.ownership.Abandoned {
+			if rows == 0 || looks == mostLooks || looks > 0 && o.ownership.Abandoned {
 				return nil
 			}
 			what, until := o.waits(time.Now())
@@ -136,7 +135,11 @@ func (o *comparison) lookAgain(ctx context.Context, part *reconcile.Comparison) 
 			}
 			if said != what && (until.IsZero() || time.Until(until) > silence) {
 				said = what
-				o.sayWait(what, until)
+				text := terminal.Plural(rows, "row") + " different so far, looked at again after " + what
+				if !until.IsZero() { // it ends within a second that is not over then
+					text += ", by " + until.Add(time.Second).UTC().Format("15:04:05Z") + " at the latest"
+				}
+				o.cfg.Say(o.resource.Name, text)
 			}
 			if err := wait.For(ctx, lookEvery); err != nil {
 				return err
@@ -149,17 +152,10 @@ func (o *comparison) lookAgain(ctx context.Context, part *reconcile.Comparison) 
 	}
 }
 
-func (o *comparison) sayWait(what string, until time.Time) {
-	text := terminal.Plural(o.rows, "row") + " different so far, looked at again after " + what
-	if !until.IsZero() { // it ends within a second that is not over then
-		text += ", by " + until.Add(time.Second).UTC().Format("15:04:05Z") + " at the latest"
-	}
-	o.cfg.Say(o.resource.Name, text)
-}
-
-// observe looks at the watermark and at the group. If the group does not answer, the known owner stays.
-func (o *comparison) observe(ctx context.Context) error {
-	if o.rows > 0 {
+// observe looks at the watermark, and at the group too if rows differ. If the group does not answer, the
+// known owner stays.
+func (o *comparison) observe(ctx context.Context, differ bool) error {
+	if differ {
 		asking, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 		members, err := producer.Members(asking, o.cfg.Cluster)
 		cancel()
