@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/watermark"
 )
 
@@ -23,21 +24,9 @@ type Status struct {
 	FailedSince time.Time
 	// DedupBytes is the memory that dedup takes.
 	DedupBytes int
-	// Sweep is the sweep in hand. The result of the last one is in Watermark (LastSweep, Swept).
-	Sweep SweepStatus
-}
-
-// SweepStatus is a sweep in hand, or one that failed and is tried again.
-type SweepStatus struct {
-	// Doing is its present activity ("reading", "looking again"), "" if there is no sweep, and Since its
-	// beginning.
-	Doing string
-	Since time.Time
-	// Rows of the source have been read so far, of about Of.
-	Rows, Of int
-	// Err is the error of the last try, or nil. Next is the time of the next try.
-	Err  error
-	Next time.Time
+	// Sweep is the sweep in hand, zero if there is none. The result of the last one is in Watermark (LastSweep,
+	// Swept).
+	Sweep health.Sweeping
 }
 
 // board holds the status, safe for concurrent use.
@@ -67,9 +56,9 @@ func (b *board) change(change func(*Status)) {
 func (b *board) sweeping(doing string) {
 	b.change(func(s *Status) {
 		if doing == "" {
-			s.Sweep = SweepStatus{}
+			s.Sweep = health.Sweeping{}
 		} else if s.Sweep.Doing != doing {
-			s.Sweep = SweepStatus{Doing: doing, Since: b.now(), Rows: s.Sweep.Rows, Of: s.Sweep.Of}
+			s.Sweep = health.Sweeping{Doing: doing, Since: b.now(), Rows: s.Sweep.Rows, Of: s.Sweep.Of}
 		}
 	})
 }

@@ -126,9 +126,9 @@ func (s *sweeper) found() {
 			zap.Int("attempts", mark.Sweep.Attempts), zap.Duration("for", pause))
 	}
 	if at := mark.Sweep.NotBefore; at != nil {
-		err := fmt.Errorf("the owner before died while it swept (%s in a row); `storestream sweep %s` "+
+		why := fmt.Sprintf("the owner before died while it swept (%s in a row); `storestream sweep %s` "+
 			"begins it at once", terminal.Plural(mark.Sweep.Attempts, "time"), s.cfg.Resource.Name)
-		s.board.change(func(status *Status) { status.Sweep.Err, status.Sweep.Next = err, at.Time() })
+		s.board.change(func(status *Status) { status.Sweep.Error, status.Sweep.Next = why, at.Time() })
 	}
 }
 
@@ -340,7 +340,7 @@ func (s *sweeper) fail(err error) {
 	pause := max(s.cfg.Interval, s.retry.NextBackOff())
 	s.next = s.cfg.now().Add(pause)
 	s.cfg.Log.Warn("sweep failed, it is tried again", zap.Error(err), zap.Duration("in", pause))
-	s.board.change(func(status *Status) { status.Sweep.Err, status.Sweep.Next = err, s.next })
+	s.board.change(func(status *Status) { status.Sweep.Error, status.Sweep.Next = err.Error(), s.next })
 }
 
 // done ends a comparison that was acted upon.

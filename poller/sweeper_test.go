@@ -75,7 +75,7 @@ func TestASweepThatFailsIsShownAndTriedAgainAndPollsGoOn(t *testing.T) {
 		t.Errorf("%d tries in a minute", s.full)
 	}
 	status := s.poller.Status()
-	if status.Sweep.Err == nil || !status.Sweep.Next.After(s.now.Time()) || status.Err != nil {
+	if status.Sweep.Error == "" || !status.Sweep.Next.After(s.now.Time()) || status.Err != nil {
 		t.Errorf("status %+v", status.Sweep)
 	}
 	if s.mark.Sweep == nil {
@@ -87,7 +87,7 @@ func TestASweepThatFailsIsShownAndTriedAgainAndPollsGoOn(t *testing.T) {
 	s.err = nil
 	s.await(id)
 	s.wants(s.rows[1])
-	if status := s.poller.Status(); status.Sweep.Err != nil || status.Sweep.Doing != "" {
+	if status := s.poller.Status(); status.Sweep.Error != "" || status.Sweep.Doing != "" {
 		t.Errorf("status %+v", status.Sweep)
 	}
 }
@@ -178,7 +178,7 @@ func TestASweepThatDiesGoesOnWithItsPartAfterAWhile(t *testing.T) {
 		full := s.full
 		s.takeOver() // the process died
 		began := s.now
-		if status := s.poller.Status().Sweep; status.Err == nil || !status.Next.Equal(s.now.Time().Add(wait)) {
+		if status := s.poller.Status().Sweep; status.Error == "" || !status.Next.Equal(s.now.Time().Add(wait)) {
 			t.Errorf("it is told as %+v", status)
 		}
 		for s.now.Sub(began) < wait-time.Minute {
@@ -210,12 +210,12 @@ func TestASweepThatDiedBeginsAtOnceWhenItIsAskedForAnew(t *testing.T) {
 	s.poll()
 	s.takeOver()
 	s.poll()
-	if s.full != 1 || s.poller.Status().Sweep.Err == nil {
+	if s.full != 1 || s.poller.Status().Sweep.Error == "" {
 		t.Fatalf("%d full reads, %+v", s.full, s.poller.Status().Sweep)
 	}
 	id := s.askSweep()
 	s.poll()
-	if s.full != 2 || s.poller.Status().Sweep.Err != nil {
+	if s.full != 2 || s.poller.Status().Sweep.Error != "" {
 		t.Errorf("%d full reads, %+v", s.full, s.poller.Status().Sweep)
 	}
 	s.await(id)

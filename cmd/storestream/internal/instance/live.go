@@ -54,11 +54,9 @@ func (l *live) addTo(r *health.Resource, paused bool) {
 	case p.Doing == "waiting":
 		r.Doing = "waiting for the next poll"
 	}
-	if s := p.Sweep; s.Doing != "" || s.Err != nil {
-		r.Sweeping = &health.Sweeping{Doing: s.Doing, Since: s.Since.UTC(), Rows: s.Rows, Of: s.Of}
-		if s.Err != nil {
-			r.Sweeping.Error, r.Sweeping.Next = status.FirstLine(s.Err), s.Next.UTC()
-		}
+	if s := p.Sweep; s.Doing != "" || s.Error != "" {
+		s.Error, s.Since, s.Next = status.FirstLine(errors.New(s.Error)), s.Since.UTC(), s.Next.UTC()
+		r.Sweeping = &s
 	}
 }
 
