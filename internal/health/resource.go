@@ -106,7 +106,8 @@ type Resource struct {
 
 // Sweeping is the activity of a sweep in hand, or of one that failed and is tried again.
 type Sweeping struct {
-	Doing string    `json:"doing,omitzero"` // "" while it waits
+	// Doing is its present activity ("reading", "looking again"), "" while it waits, and Since its beginning.
+	Doing string    `json:"doing,omitzero"`
 	Since time.Time `json:"since,omitzero"`
 	Rows  int       `json:"rows"` // of the source that it has read, of about Of
 	Of    int       `json:"of"`

@@ -16,7 +16,7 @@ export class Rate {
     if (n === undefined || (last && (n < last[1] || at - last[0] > step))) this.seen = [];
     if (n !== undefined) this.seen.push([at, n]);
     while (this.seen.length > 1 && at - this.seen[1][0] >= step) this.seen.shift();
-    this.end = this.end && at - this.end < most * step ? this.end : at;
+    this.end ||= at;
     for (; at - this.end >= step; this.end += step) {
       this.points.push(at - this.end < 2 * step && this.seen.length > 1 ? this.perSecond() : null);
     }

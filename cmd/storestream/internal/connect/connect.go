@@ -5,6 +5,7 @@ package connect
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
