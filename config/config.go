@@ -29,15 +29,6 @@ const (
 	Tombstone = "tombstone"
 )
 
-// The ways in which a dead letter shows personal fields.
-const (
-	Masked = "masked"
-	Full   = "full"
-)
-
-// Auto is the setting of a property that storestream finds out by itself.
-const Auto = "auto"
-
 // Config is a configuration that keeps every rule (rules.go). The koanf tags are the keys. The default tags
 // are the default values as a user would write them.
 type Config struct {
@@ -56,6 +47,7 @@ type Config struct {
 	Log         Log                 `koanf:"log"`
 
 	entries  []Entry
+	schemas  *schemas.Set      // with the policies of Privacy
 	proxies  map[string]string // by the variable
 	rotation *rotation.Set
 	tls      map[string]*tlsfile.Client // by the connection
@@ -73,7 +65,7 @@ type Store struct {
 	TLS                  TLS             `koanf:"tls"`
 }
 
-// Dialect answers what the service's document leaves open. Auto leaves it to the service's answers.
+// Dialect answers what the service's document leaves open. auto leaves it to the service's answers.
 type Dialect struct {
 	Days      string `koanf:"days" default:"auto" one:"auto|utc|other"`
 	UpdatedTo string `koanf:"updated_to" default:"auto" one:"auto|whole|midnight"`
@@ -186,12 +178,6 @@ type DeadLetters struct {
 	Rows string `koanf:"rows" default:"masked" one:"masked|full"`
 }
 
-// FieldPrivacy is the argument of schemas.Set.Protect.
-func (c *Config) FieldPrivacy() schemas.Privacy {
-	return schemas.Privacy{Fields: c.Privacy.Fields, Key: []byte(c.Privacy.Key.Get()),
-		FullRejects: c.DeadLetters.Rows == Full}
-}
-
 // HTTP is the status server.
 type HTTP struct {
 	Listen string `koanf:"listen" default:"127.0.0.1:8080"`
@@ -211,8 +197,8 @@ type ServerTLS struct {
 	KeyFile  string `koanf:"key_file"`
 }
 
-// InClear reports whether the status server listens beyond loopback without TLS: without a token every machine
-// that reaches it can read it, and a token travels unencrypted.
+// InClear reports whether the status server listens beyond loopback without TLS. Without a token every
+// machine that reaches it can read it, and a token travels unencrypted.
 func (h HTTP) InClear() bool {
 	host, _, _ := net.SplitHostPort(h.Listen)
 	return !loopback.Is(host) && h.TLS == ServerTLS{}
@@ -238,6 +224,9 @@ func (c *Config) Enabled() []string {
 // Entries returns every key in force, in the order of the documentation, and behind them the variables that
 // name a proxy for requests to the service, the registry and the token endpoint.
 func (c *Config) Entries() []Entry { return slices.Clone(c.entries) }
+
+// SchemaSet returns the schemas. The policies of privacy.fields are applied to them.
+func (c *Config) SchemaSet() *schemas.Set { return c.schemas }
 
 // Rotation returns the secrets and certificates in files. They are read again while storestream runs.
 func (c *Config) Rotation() *rotation.Set { return c.rotation }

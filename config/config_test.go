@@ -92,6 +92,7 @@ func TestTheExampleHoldsEveryKeyAndNothingButDefaults(t *testing.T) {
 		}
 	}
 	example.entries, nothing.entries, example.tls, nothing.tls = nil, nil, nil, nil
+	example.schemas, nothing.schemas = nil, nil
 	if !reflect.DeepEqual(example, nothing) {
 		t.Errorf("%s loads to\n%+v\nthe defaults are\n%+v", file, example, nothing)
 	}

@@ -70,7 +70,7 @@ func TestATokenOfTheRegistryStandsAlone(t *testing.T) {
 	const token = "STORESTREAM_REGISTRY__TOKEN=geheim"
 	for _, other := range []string{"STORESTREAM_REGISTRY__USERNAME=u", "STORESTREAM_REGISTRY__PASSWORD=p"} {
 		found := mistakesOf(t, Input{Environ: []string{token, other}})
-		if at := found[len(found)-1]; at.Key != "registry.token" ||
+		if at := found[0]; at.Key != "registry.token" ||
 			!strings.Contains(at.Rule, "one way to log in") || strings.Contains(at.Error(), "geheim") {
 			t.Errorf("%s gives %v", other, found)
 		}

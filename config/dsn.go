@@ -20,16 +20,14 @@ func readDSN(setting string) (string, error) {
 		}
 	}
 	d, err := dsn.Parse(text)
-	if path, isFile := d.PasswordFile(); err == nil && isFile {
-		var password string
-		password, err = rotation.SecretFile(path)()
-		if err == nil && checkSecret(keyDSN, password) != nil {
-			err = fmt.Errorf("%s: %w", path, checkSecret(keyDSN, password))
-		}
-		d["password"] = password
+	passwords, apart := d.PasswordFile()
+	if err == nil && apart {
+		d["password"], err = rotation.SecretFile(passwords)()
 	}
 	if err == nil {
-		err = checkSecret(keyDSN, d["password"])
+		if err = checkSecret(keyDSN, d["password"]); err != nil && apart {
+			err = fmt.Errorf("%s: %w", passwords, err)
+		}
 	}
 	if err == nil {
 		_, err = d.Config()

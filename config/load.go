@@ -43,11 +43,8 @@ func Load(in Input) (*Config, error) {
 	}
 	c.proxies = proxiesOf(in.Environ)
 	checkRules(c, l)
-	if len(l.found) > 0 { // unknown keys come first
-		slices.SortStableFunc(l.found, func(a, b Mistake) int {
-			return cmp.Or(cmp.Compare(slices.Index(l.names, a.Key), slices.Index(l.names, b.Key)),
-				cmp.Compare(a.Key, b.Key))
-		})
+	if len(l.found) > 0 {
+		slices.SortStableFunc(l.found, func(a, b Mistake) int { return cmp.Compare(a.Key, b.Key) })
 		var all []error
 		for _, mistake := range l.found {
 			all = append(all, mistake)
@@ -57,7 +54,8 @@ func Load(in Input) (*Config, error) {
 	c.rotation.Hidden = c.hidden(l)
 	c.entries = l.entries()
 	for _, name := range slices.Sorted(maps.Keys(c.proxies)) {
-		c.entries = append(c.entries, Entry{Key: name, Value: maskURL(c.proxies[name]), From: "environment " + name})
+		value := maskURL(c.proxies[name])
+		c.entries = append(c.entries, Entry{Key: name, Value: value, From: "environment " + name})
 	}
 	return c, nil
 }

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -48,10 +47,7 @@ func checkRules(c *Config, l *loader) {
 	checkSASL(c.Kafka.SASL, l)
 	checkResources(c, l)
 	checkSecurity(c, l)
-	info, err := os.Stat(c.Schemas.Dir)
-	l.require("schemas.dir", c.Schemas.Dir == "" || err == nil && info.IsDir(),
-		"expected a folder of .avsc files, or nothing for the built-in schemas")
-	checkPrivacy(c, l)
+	checkSchemas(c, l)
 	l.require("http.listen", isHostPort(c.HTTP.Listen, 0),
 		"expected host:port, such as 127.0.0.1:8080, or :8080 for every address")
 	for _, host := range c.HTTP.Hosts {
@@ -62,11 +58,9 @@ func checkRules(c *Config, l *loader) {
 }
 
 func checkKafka(k Kafka, l *loader) {
-	brokers := len(k.Brokers) > 0
-	for _, broker := range k.Brokers {
-		brokers = brokers && isHostPort(broker, 1)
-	}
-	l.require("kafka.brokers", brokers, "expected host:port, or a list of them")
+	wrong := func(broker string) bool { return !isHostPort(broker, 1) }
+	l.require("kafka.brokers", len(k.Brokers) > 0 && !slices.ContainsFunc(k.Brokers, wrong),
+		"expected host:port, or a list of them")
 	l.require("kafka.topic_prefix", topicPrefix.MatchString(k.TopicPrefix) &&
 		!strings.HasPrefix(k.TopicPrefix, "__"), "expected letters, digits, dots, dashes and underscores, 200 at "+
 		"most, and not two underscores first, as in the names of Kafka's own topics")
@@ -158,20 +152,19 @@ func checkResources(c *Config, l *loader) {
 		"none is enabled: expected at least one with enabled: true")
 }
 
-// checkPrivacy checks the policies by the schemas. If those cannot be loaded, their user reports that.
-func checkPrivacy(c *Config, l *loader) {
-	p := c.FieldPrivacy()
+// checkSchemas loads the schemas and applies the policies to them.
+func checkSchemas(c *Config, l *loader) {
+	p := schemas.Privacy{Fields: c.Privacy.Fields, Key: []byte(c.Privacy.Key.Get()),
+		FullRejects: c.DeadLetters.Rows == "full"}
 	l.require("privacy.key", len(p.Key) >= schemas.MinPrivacyKey || len(p.Key) == 0 && !p.Hashes(),
 		"expected a secret of 32 bytes or more if a field of privacy.fields is to be hashed, such as "+
 			"`openssl rand -hex 32` prints")
-	if len(p.Fields) == 0 {
+	var err error
+	if c.schemas, err = schemas.Load(c.Schemas.Dir); err != nil {
+		l.mistake("schemas.dir", err.Error())
 		return
 	}
-	set, err := schemas.Load(c.Schemas.Dir)
-	if err != nil {
-		return
-	}
-	wrong := set.Protect(p)
+	wrong := c.schemas.Protect(p)
 	l.require("privacy.fields", len(wrong) == 0, strings.Join(wrong, "; "))
 }
 

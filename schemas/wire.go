@@ -11,8 +11,6 @@ import (
 // byte, and the schema id in four bytes, big-endian.
 const HeaderSize = 5
 
-var errHeader = errors.New("not in the Confluent wire format: expected a byte 0 and four bytes of schema id")
-
 // appendHeader appends room for a header.
 func appendHeader(b []byte) []byte { return append(b, 0, 0, 0, 0, 0) }
 
@@ -26,7 +24,7 @@ func SetSchemaID(b []byte, id int) {
 // tombstone.
 func SchemaID(b []byte) (int, error) {
 	if len(b) < HeaderSize || b[0] != 0 {
-		return 0, errHeader
+		return 0, errors.New("not in the Confluent wire format: expected a byte 0 and four bytes of schema id")
 	}
 	return int(binary.BigEndian.Uint32(b[1:HeaderSize])), nil
 }

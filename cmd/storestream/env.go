@@ -80,12 +80,7 @@ func (e *environment) load() (*config.Config, *schemas.Set, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	set, err := schemas.Load(cfg.Schemas.Dir)
-	if err != nil {
-		return nil, nil, exitError{exitUsage, err}
-	}
-	set.Protect(cfg.FieldPrivacy()) // the configuration is checked: it holds no mistake
-	return cfg, set, nil
+	return cfg, cfg.SchemaSet(), nil
 }
 
 // withCluster does f with the cluster of a configuration, once a broker has answered.

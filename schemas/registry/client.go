@@ -75,8 +75,8 @@ func (t boundedReplies) RoundTrip(req *http.Request) (*http.Response, error) {
 // Ensure returns the ids of both schemas of a topic. It registers one that is missing if auto is set. Each of
 // the joined errors is an *Error.
 //
-// If dry is set, it registers none and asks whether the registry would take a schema that is missing, whose id
-// is then 0. It asks about both subjects, unless the error is about the registry as a whole.
+// If dry is set, it registers none and asks whether the registry would take a schema that is missing. Then
+// its id is 0. It asks about both subjects, unless the error is about the registry as a whole.
 func (c *Client) Ensure(
 	ctx context.Context, topic string, r *schemas.Resource, auto, dry bool,
 ) (keyID, valueID int, err error) {

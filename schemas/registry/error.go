@@ -32,8 +32,8 @@ var advice = [...]string{
 	KeyChanged: "holds another key schema: under a second schema id the same row would have two keys and " +
 		"compaction would keep both; point registry.url at the registry that the topic was written with, or " +
 		"publish to new topics (kafka.topic_prefix)",
-	NotRegistered: "does not hold this schema as plain Avro: if it never did, register it (`storestream schema " +
-		"register`, or registry.auto_register); if it lost it, put it back under its id",
+	NotRegistered: "does not hold this schema as plain Avro: if it never did, register it (`storestream " +
+		"schema register`, or registry.auto_register); if it lost it, put it back under its id",
 	Unauthorized: "refuses the credentials: check registry.username and registry.password, or registry.token",
 	NotARegistry: "is no schema registry: expected JSON of Confluent's API; check registry.url, " +
 		"with its path if it has one (Apicurio: /apis/ccompat/v7)",
