@@ -197,7 +197,8 @@ type ServerTLS struct {
 	KeyFile  string `koanf:"key_file"`
 }
 
-// InClear reports whether other machines reach the status server without TLS.
+// InClear reports whether the status server listens beyond loopback without TLS. Without a token every
+// machine that reaches it can read it, and a token travels unencrypted.
 func (h HTTP) InClear() bool {
 	host, _, _ := net.SplitHostPort(h.Listen)
 	return !loopback.Is(host) && h.TLS == ServerTLS{}

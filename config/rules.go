@@ -85,20 +85,13 @@ var fixedSettings = map[string]string{
 
 // checkSASL checks that each mechanism has its settings, and no others, because they would do nothing.
 func checkSASL(s SASL, l *loader) {
+	const withAny = "expected a value if kafka.sasl.mechanism is set, else none"
+	const withToken = "expected a value if kafka.sasl.mechanism is " + OAuthBearer + ", else none"
 	login, token := s.Mechanism != "", s.Mechanism == OAuthBearer
-	for _, one := range []struct {
-		key  string
-		ok   bool
-		with string
-	}{
-		{"username", (s.Username != "") == login, "set"},
-		{"password", s.Password.IsSet() == login, "set"},
-		{"token_url", (s.TokenURL != "") == token, OAuthBearer},
-		{"scopes", len(s.Scopes) == 0 || token, OAuthBearer},
-	} {
-		l.require("kafka.sasl."+one.key, one.ok,
-			"expected a value if kafka.sasl.mechanism is "+one.with+", else none")
-	}
+	l.require("kafka.sasl.username", (s.Username != "") == login, withAny)
+	l.require("kafka.sasl.password", s.Password.IsSet() == login, withAny)
+	l.require("kafka.sasl.token_url", (s.TokenURL != "") == token, withToken)
+	l.require("kafka.sasl.scopes", len(s.Scopes) == 0 || token, withToken)
 	l.require("kafka.sasl.token_url", !token || isHTTP(s.TokenURL),
 		"expected the https URL of a token endpoint, without credentials and query")
 }

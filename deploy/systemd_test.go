@@ -167,7 +167,7 @@ func TestTheUnitsBoundsAreThoseOfTheProgram(t *testing.T) {
 	}
 	// docs/operations.md, What bounds memory.
 	const limit = 1024
-	left := limit - limit/10 - (defaults.Sweep.Memory+2*defaults.Poll.Memory)/config.MiB
+	left := limit - limit/10 - (defaults.Sweep.Memory+2*defaults.Poll.Memory)/(1<<20)
 	if want := fmt.Sprintf("GOMEMLIMIT=%dMiB", left); !slices.Contains(u.environment(""), want) {
 		t.Errorf("expected %s among %v", want, u.environment(""))
 	}

@@ -233,7 +233,7 @@ func TestTheServiceForComposeIsConfinedAndHasTheBoundsOfTheProgram(t *testing.T)
 	}
 	// operations.md, What bounds memory, for the default limit.
 	const limit = 1024
-	left := limit - limit/10 - (defaults.Sweep.Memory+2*defaults.Poll.Memory)/config.MiB
+	left := limit - limit/10 - (defaults.Sweep.Memory+2*defaults.Poll.Memory)/(1<<20)
 	want := fmt.Sprintf("%dMiB", left)
 	if got := service.Environment["GOMEMLIMIT"]; got != want || service.MemLimit != "1g" {
 		t.Errorf("GOMEMLIMIT is %s of %s, expected %s of 1g", got, service.MemLimit, want)

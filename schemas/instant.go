@@ -67,14 +67,11 @@ func (i Instant) String() string { return i.Time().Format(instantLayout) }
 // MarshalText returns the text of String.
 func (i Instant) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
 
-// UnmarshalText reads a time in RFC 3339 from MinInstant to MaxInstant, and floors it to the microsecond.
+// UnmarshalText reads a time as parseInstant does.
 func (i *Instant) UnmarshalText(text []byte) error {
-	t, err := time.Parse(time.RFC3339Nano, string(text))
-	if err != nil {
-		return fmt.Errorf("time %q: expected RFC 3339, such as 2026-11-20T09:30:00Z", text)
-	}
-	if *i = InstantOf(t); *i < MinInstant || *i > MaxInstant {
-		return fmt.Errorf("time %q lies outside the years 1 to 9999", text)
+	var ok bool
+	if *i, ok = parseInstant(text); !ok {
+		return fmt.Errorf("time %q: expected RFC 3339, such as 2026-11-20T09:30:00Z, in the years 1 to 9999", text)
 	}
 	return nil
 }

@@ -105,6 +105,7 @@ func TestARowThatBreaksTheContractIsRejectedByItsFieldAndWithoutItsValue(t *test
 		{"users", `{"id":7,"latitude":"secret",` + times + `}`, "latitude", "finite number", true, good},
 		{"users", `{"id":7,"latitude":1e999,` + times + `}`, "latitude", "finite number", true, good},
 		{"users", `{"id":7,"latitude":"NaN",` + times + `}`, "latitude", "finite number", true, good},
+		{"users", `{"id":7,"latitude":"0x1p4",` + times + `}`, "latitude", "finite number", true, good},
 		{"users", `{"id":7,"age":12.5,` + times + `}`, "age", "integer", true, good},
 		{"users", `{"id":7,"age":"",` + times + `}`, "age", "integer", true, good},
 		{"orders", `{"id":7,"total_amount":1e20,` + times + `}`, "total_amount",

@@ -113,8 +113,6 @@ func parseField(wrong func(place, format string, args ...any), node *avro.Schema
 			`what may be null`)
 	case f.Nullable && (!node.HasDefault || node.Default != nil): // without one, a new field breaks every reader
 		wrong(place, `nullable: expected "default": null`)
-	case !f.Nullable && node.HasDefault:
-		wrong(place, "has a default and is not nullable: expected none, because the service always gives it")
 	}
 	return f
 }

@@ -36,17 +36,15 @@ func Load(dir string) (*Set, error) {
 		mistakes = append(mistakes, more...)
 		maps.Copy(files, own)
 	}
+	set := &Set{}
 	for _, d := range declared {
 		if files[d.RecordName] == nil {
 			mistakes = append(mistakes, d.RecordName+".avsc: "+d.Name+" is declared: expected its schema")
 		}
+		set.resources = append(set.resources, files[d.RecordName])
 	}
 	if len(mistakes) > 0 {
 		return nil, fmt.Errorf("schemas: %s", strings.Join(mistakes, "\n         "))
-	}
-	set := &Set{}
-	for _, d := range declared {
-		set.resources = append(set.resources, files[d.RecordName])
 	}
 	return set, nil
 }

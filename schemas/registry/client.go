@@ -98,7 +98,7 @@ func (c *Client) ensure(ctx context.Context, subject, text string, isKey, auto, 
 	id, err := c.checked(subject, found.ID, err)
 	switch {
 	case isKey && another:
-		return 0, c.fault(KeyChanged, subject)
+		return 0, c.fault(KeyChanged, subject, nil)
 	case auto && dry && HasFault(err, NotRegistered):
 		return 0, c.wouldTake(ctx, subject, schema, another)
 	case auto && !dry && HasFault(err, NotRegistered, NotARegistry):
@@ -120,7 +120,7 @@ func (c *Client) wouldTake(ctx context.Context, subject string, schema sr.Schema
 			return err
 		}
 	} else if mode.Mode == sr.ModeReadOnly {
-		return &Error{Fault: Refused, Subject: subject, URL: c.url, Err: errors.New("its mode is READONLY")}
+		return c.fault(Refused, subject, errors.New("its mode is READONLY"))
 	}
 	if !another {
 		return nil
@@ -131,8 +131,7 @@ func (c *Client) wouldTake(ctx context.Context, subject string, schema sr.Schema
 	case err != nil:
 		return c.diagnose(subject, err)
 	case !result.Is:
-		return &Error{Fault: Refused, Subject: subject, URL: c.url,
-			Err: errors.New(strings.Join(result.Messages, "; "))}
+		return c.fault(Refused, subject, errors.New(strings.Join(result.Messages, "; ")))
 	}
 	return nil
 }
@@ -144,7 +143,7 @@ func (c *Client) checked(subject string, id int, err error) (int, error) {
 	case err != nil:
 		return 0, c.diagnose(subject, err)
 	case id < 1 || id > math.MaxInt32:
-		return 0, c.fault(NotARegistry, subject)
+		return 0, c.fault(NotARegistry, subject, nil)
 	}
 	return id, nil
 }
@@ -157,7 +156,7 @@ func (c *Client) Schema(ctx context.Context, id int) (string, error) {
 	case err != nil:
 		return "", c.diagnose(what, err)
 	case s.Type != sr.TypeAvro || s.Schema == "" || len(s.References) > 0:
-		return "", c.fault(NotRegistered, what)
+		return "", c.fault(NotRegistered, what, nil)
 	}
 	return s.Schema, nil
 }
@@ -171,12 +170,12 @@ func (c *Client) Record(ctx context.Context, id int) (name string, err error) {
 	}
 	var record struct{ Name string }
 	if err := json.Unmarshal([]byte(text), &record); err != nil {
-		return "", c.fault(NotRegistered, fmt.Sprintf("schema id %d", id))
+		return "", c.fault(NotRegistered, fmt.Sprintf("schema id %d", id), nil)
 	}
 	return record.Name[strings.LastIndex(record.Name, ".")+1:], nil
 }
 
-// fault returns an error that has no other cause than its kind.
-func (c *Client) fault(f Fault, subject string) error {
-	return &Error{Fault: f, Subject: subject, URL: c.url}
+// fault returns an *Error. cause may be nil.
+func (c *Client) fault(f Fault, subject string, cause error) error {
+	return &Error{Fault: f, Subject: subject, URL: c.url, Err: cause}
 }

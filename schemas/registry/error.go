@@ -88,9 +88,9 @@ func (c *Client) diagnose(subject string, err error) error {
 	if !ok {
 		if errors.As(err, new(*json.SyntaxError)) || errors.As(err, new(*json.UnmarshalTypeError)) ||
 			errors.As(err, new(*http.MaxBytesError)) {
-			return c.fault(NotARegistry, subject)
+			return c.fault(NotARegistry, subject, nil)
 		}
-		return &Error{Fault: Unreachable, Subject: subject, URL: c.url, Err: err}
+		return c.fault(Unreachable, subject, err)
 	}
 	fault := Refused
 	switch code := reply.StatusCode; {
@@ -109,6 +109,6 @@ func (c *Client) diagnose(subject string, err error) error {
 	if reply.ErrorCode != 0 {
 		text = strings.Join(strings.Fields(reply.Message), " ")
 	}
-	return &Error{Fault: fault, Subject: subject, URL: c.url,
-		Err: fmt.Errorf("it answered %d, code %d: %.600s", reply.StatusCode, reply.ErrorCode, text)}
+	return c.fault(fault, subject,
+		fmt.Errorf("it answered %d, code %d: %.600s", reply.StatusCode, reply.ErrorCode, text))
 }
