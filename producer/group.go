@@ -17,14 +17,10 @@ import (
 	"github.com/storestream/storestream/internal/wait"
 )
 
-// Causes of the end of an owner's context, beside that of the context that Run was given.
-var (
-	// ErrRevoked: the group gives the resource to another member. Abort, close, and return within seconds.
-	ErrRevoked = errors.New("the group takes the resource away")
-	// ErrLostOwnership: the group went on without this member, and another may be writing already. Close without
-	// an abort (Session.Abandon).
-	ErrLostOwnership = errors.New("this instance is no longer a member of the group")
-)
+// ErrRevoked is the cause of the end of an owner's context, beside that of the context that Run was given: the
+// group gives the resource to another member, or went on without this one. Abort, close, and return within
+// seconds.
+var ErrRevoked = errors.New("the group takes the resource away")
 
 const (
 	// beats is how many heartbeats there are in a session timeout.
@@ -66,8 +62,8 @@ type owner struct {
 // NewGroup prepares a member of the group for the resources that are enabled here. Run joins.
 //
 // It calls own, in a goroutine, for each resource that falls to this instance, and again whenever the
-// resource comes back. own returns when its context ends. If the cause is ErrRevoked or ErrLostOwnership, it
-// returns within seconds, because the group waits. Otherwise the cause is that of Run's context: the instance
+// resource comes back. own returns when its context ends. If the cause is ErrRevoked, it returns within
+// seconds, because the group waits. Otherwise the cause is that of Run's context: the instance
 // stops, and own has finishWithin to finish. If own returns by itself, it is not called again before the
 // resource has been elsewhere.
 func NewGroup(c *Cluster, resources []string, finishWithin time.Duration,
@@ -124,10 +120,8 @@ func (g *Group) ready(ctx context.Context) error {
 
 func (g *Group) join() (*kgo.Client, error) {
 	type byTopic = map[string][]int32
-	remove := func(why error) func(context.Context, *kgo.Client, byTopic) {
-		return func(_ context.Context, _ *kgo.Client, taken byTopic) {
-			g.stop(shared(taken[g.c.Watermarks()]), why, revokeTimeout)
-		}
+	remove := func(_ context.Context, _ *kgo.Client, taken byTopic) {
+		g.stop(shared(taken[g.c.Watermarks()]), ErrRevoked, revokeTimeout)
 	}
 	cl, err := g.c.client(
 		kgo.ClientID(memberID(g.c.cfg.Instance, g.resources)),
@@ -148,8 +142,8 @@ func (g *Group) join() (*kgo.Client, error) {
 			g.start(shared(given[g.c.Watermarks()]))
 			g.waiting.Store("") // not before it has owners: /readyz would take it for a standby
 		}),
-		kgo.OnPartitionsRevoked(remove(ErrRevoked)),
-		kgo.OnPartitionsLost(remove(ErrLostOwnership)),
+		kgo.OnPartitionsRevoked(remove),
+		kgo.OnPartitionsLost(remove),
 	)
 	if err != nil {
 		return nil, err

@@ -163,7 +163,7 @@ func (s *Session) claim(ctx context.Context) (err error) {
 	_, _, err = s.cl.ProducerID(ctx)
 	if errors.Is(err, kerr.InvalidTransactionTimeout) {
 		return &RefusedError{Topic: s.target.topic, Setting: "the timeout of its transactions",
-			Found:    s.c.cfg.TransactionTimeout.String(),
+			Found:    transactionTimeout.String(),
 			Expected: "no more than transaction.max.timeout.ms of the brokers' settings, which refuse it",
 			Do:       "raise transaction.max.timeout.ms on every broker"}
 	}
@@ -183,7 +183,7 @@ var codecs = map[string]kgo.CompressionCodec{"none": kgo.NoCompression(), "gzip"
 func (s *Session) writer() (*kgo.Client, error) {
 	return s.c.client(
 		kgo.TransactionalID(s.id),
-		kgo.TransactionTimeout(s.c.cfg.TransactionTimeout),
+		kgo.TransactionTimeout(transactionTimeout),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchCompression(codecs[s.c.cfg.Compression], kgo.NoCompression()),

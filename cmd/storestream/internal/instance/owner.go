@@ -153,13 +153,7 @@ func (o *owner) takeOver(ctx context.Context, failures *poller.Failures) (err er
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if errors.Is(context.Cause(ctx), producer.ErrLostOwnership) {
-			session.Abandon()
-		} else {
-			session.Close()
-		}
-	}()
+	defer session.Close()
 	requests := o.cluster.Requests()
 	if err := requests.CatchUp(ctx); err != nil {
 		return err
@@ -183,7 +177,7 @@ const handOverWithin = 2 * time.Second
 // handSweepOver says in the watermark that a sweep in hand did not die, but goes on with the next owner.
 func (o *owner) handSweepOver(ctx context.Context, session *producer.Session) {
 	mark := session.Watermark()
-	if errors.Is(context.Cause(ctx), producer.ErrLostOwnership) || !mark.HandSweepOver() {
+	if !mark.HandSweepOver() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverWithin)
