@@ -228,9 +228,11 @@ func (s *Session) readState(ctx context.Context, holdsRows bool) error {
 func (s *Session) resume(ctx context.Context, found *watermark.Watermark, holdsRows bool) (
 	afresh string, err error) {
 	r, id := s.target.resource, s.data.id
-	s.data.ends, err = s.c.endsAgain(ctx, s.data.name, s.c.admin.ListEndOffsets, func(ends []int64) bool {
-		return found != nil && !differ(id, found.TopicID) && otherLog(found, id, ends) != ""
-	})
+	var noted []int64
+	if found != nil && !differ(id, found.TopicID) {
+		noted = found.Ends
+	}
+	s.data.ends, err = s.c.endsAgain(ctx, s.data.name, s.c.admin.ListEndOffsets, noted)
 	if err != nil {
 		return "", err
 	}
