@@ -201,8 +201,3 @@ func RecordsSince(ctx context.Context, c *Cluster, resource string, from schemas
 	spans, err := c.spans(ctx, c.Topic(resource), c.firstSince(from), c.admin.ListEndOffsets)
 	return length(spans), err
 }
-
-// MaxRecordBytes is Session.MaxRecordBytes of the resource's data topic, for readers.
-func MaxRecordBytes(ctx context.Context, c *Cluster, resource string) (int, error) {
-	return batchLimit(ctx, c, c.Topic(resource))
-}

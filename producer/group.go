@@ -44,9 +44,10 @@ type Group struct {
 	// waiting, a string, is the reason why it owns nothing yet. It is empty once the group has given it a
 	// share, even an empty one.
 	waiting atomic.Value
+	// cl is nil before the group was joined and after it was left.
+	cl atomic.Pointer[kgo.Client]
 
 	mu      sync.Mutex
-	cl      *kgo.Client       // nil before the group was joined and after it was left
 	left    bool              // no owner begins any more
 	owners  map[string]*owner // the newest of each resource
 	running sync.WaitGroup
@@ -91,7 +92,15 @@ func (g *Group) Run(ctx context.Context) error {
 	g.left = true
 	g.mu.Unlock()
 	g.stop(g.resources, context.Cause(ctx), g.finishWithin)
-	g.leave(cl)
+	// The group is told, so that the others need not wait for the session to time out.
+	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeTimeout+closeTimeout)
+	defer cancel()
+	if err := cl.LeaveGroupContext(leaving); err != nil {
+		g.c.log.Info("left the group without an answer", zap.Error(err))
+	}
+	g.cl.Store(nil)
+	g.running.Wait()
+	cl.Close()
 	return nil
 }
 
@@ -145,28 +154,10 @@ func (g *Group) join() (*kgo.Client, error) {
 		kgo.OnPartitionsRevoked(remove),
 		kgo.OnPartitionsLost(remove),
 	)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		g.cl.Store(cl)
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.cl = cl
-	return cl, nil
-}
-
-// leave tells the group, so that the others need not wait for the session to time out, and waits for the
-// owners.
-func (g *Group) leave(cl *kgo.Client) {
-	ctx, cancel := context.WithTimeout(context.Background(), revokeTimeout+closeTimeout)
-	defer cancel()
-	if err := cl.LeaveGroupContext(ctx); err != nil {
-		g.c.log.Info("left the group without an answer", zap.Error(err))
-	}
-	g.mu.Lock()
-	g.cl = nil
-	g.mu.Unlock()
-	g.running.Wait()
-	cl.Close()
+	return cl, err
 }
 
 // Waiting is the reason why this instance does not own anything yet. It is empty once the instance is a
@@ -192,9 +183,7 @@ func (g *Group) Owned() []string {
 // successor. While the group is being rebalanced, Confirm waits until ctx ends.
 func (g *Group) Confirm(ctx context.Context) error {
 	err := retry(ctx, 500*time.Millisecond, func() error {
-		g.mu.Lock()
-		cl := g.cl
-		g.mu.Unlock()
+		cl := g.cl.Load()
 		if cl == nil {
 			return kerr.UnknownMemberID
 		}

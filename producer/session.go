@@ -196,12 +196,10 @@ func (s *Session) lookAgain(ctx context.Context) error {
 		return nil
 	}
 	s.looked = now
-	err := s.changed(ctx)
-	if err != nil && !errors.Is(err, ErrLost) {
-		s.log.Debug("cannot look at the topics again", zap.Error(err))
-		return nil
+	if err := s.changed(ctx); s.lost {
+		return err
 	}
-	return err
+	return nil
 }
 
 // changed looks for settings by which a topic would lose data from now on, a log that lost its end or is

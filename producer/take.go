@@ -63,7 +63,7 @@ func (s *Session) look(ctx context.Context) (holdsRows bool, err error) {
 	t.limits = make(map[string]int)
 	for topic, log := range map[string]*writtenLog{t.topic: &s.data, c.DeadLetters(): &s.letters,
 		c.Watermarks(): &s.marks} {
-		if t.limits[topic], err = batchLimit(ctx, c, topic); err != nil {
+		if t.limits[topic], err = MaxRecordBytes(ctx, c, topic); err != nil {
 			return false, err
 		}
 		if err = log.find(ctx, c, topic); err != nil {
@@ -108,8 +108,8 @@ func (s *Session) lookAtMark(ctx context.Context) (*watermark.Watermark, error) 
 	return mark, s.refuseNeighbour(mark)
 }
 
-// batchLimit is how many bytes a batch of the topic may take.
-func batchLimit(ctx context.Context, c *Cluster, topic string) (int, error) {
+// MaxRecordBytes is how many bytes a batch of the topic may take.
+func MaxRecordBytes(ctx context.Context, c *Cluster, topic string) (int, error) {
 	settings, err := c.settings(ctx, topic)
 	if err != nil {
 		return 0, err
