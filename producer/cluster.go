@@ -2,9 +2,7 @@ package producer
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"strings"
@@ -92,13 +90,9 @@ func (c *Cluster) Tool(name string, args ...string) string {
 
 // Ping asks for an answer from any broker.
 func (c *Cluster) Ping(ctx context.Context) error {
-	err := c.cl.Ping(ctx)
-	if errors.Is(err, io.EOF) { // how brokers refuse a login that they do not understand
-		err = fmt.Errorf("it closed the connection (%w): check that kafka.tls and kafka.sasl fit its listener", err)
-	}
-	if err != nil {
-		return fmt.Errorf("kafka %v does not answer: %w: expected a Kafka broker at kafka.brokers (TLS and SASL "+
-			"as kafka.tls and kafka.sasl say)", c.cfg.Brokers, err)
+	if err := c.cl.Ping(ctx); err != nil { // io.EOF: so brokers refuse a login that they do not understand
+		return fmt.Errorf("kafka %v does not answer: %w: expected a Kafka broker at kafka.brokers; check "+
+			"that kafka.tls and kafka.sasl fit its listener", c.cfg.Brokers, err)
 	}
 	return nil
 }

@@ -30,10 +30,6 @@ type Config struct {
 	Metrics       *metrics.Kafka // of the clients; may be nil
 	// Now is the clock. The default is time.Now.
 	Now func() time.Time
-	// TransactionTimeout is how long the broker lets a transaction stay open. The default is 60 s. A broker
-	// refuses more than its transaction.max.timeout.ms (15 minutes by default). For as long, a crash here can
-	// hide newer watermarks of other resources.
-	TransactionTimeout time.Duration
 	// SessionTimeout is how long the group waits for a heartbeat of an instance before it hands its resources
 	// on. The default is 6 s. A broker refuses less than its group.min.session.timeout.ms (6 s by default)
 	// and more than its group.max.session.timeout.ms (30 minutes). A takeover after kill -9 took 5.5 s with 6
@@ -50,7 +46,6 @@ func (c Config) withDefaults() Config {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	c.TransactionTimeout = cmp.Or(c.TransactionTimeout, time.Minute)
 	c.SessionTimeout = cmp.Or(c.SessionTimeout, 6*time.Second)
 	c.ReplicationFactor = cmp.Or(c.ReplicationFactor, -1)
 	c.Compression = cmp.Or(c.Compression, "snappy")

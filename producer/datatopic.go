@@ -173,32 +173,25 @@ func (r *rowReader) value(ctx context.Context, value []byte) (decoded schemas.Va
 // their partition, are given as Foreign and Stray.
 func ReadTopic(ctx context.Context, c *Cluster, r *schemas.Resource, from []int64, wanted func(int64) bool,
 	fold func(watermark.Published) error) (ends []int64, err error) {
-	topic := c.Topic(r.Name)
-	ends, err = c.endsAgain(ctx, topic, c.admin.ListEndOffsets, func(ends []int64) bool {
-		return shortened(from, ends) != ""
-	})
+	log := follower{c: c, topic: c.Topic(r.Name), all: true, next: from}
+	spans, anew, err := log.open(ctx, c.admin.ListEndOffsets)
 	if err != nil {
 		return nil, err
 	}
-	if lost := shortened(from, ends); lost != "" {
-		return nil, fmt.Errorf("topic %s was created anew or lost records while it was read: %s", topic, lost)
+	if anew && from != nil {
+		return nil, fmt.Errorf("topic %s was created anew or lost records, or its partitions changed, while it "+
+			"was read", log.topic)
 	}
-	starts, err := c.offsets(ctx, topic, c.admin.ListStartOffsets)
-	if err != nil {
-		return nil, err
-	}
-	spans := spansOf(starts, ends)
-	ends = goOn(spans, from)
 	rows := newRowReader(c, target{resource: r}, len(spans))
-	for p, err := range rows.decode(ctx, c.fold(ctx, topic, spans), wanted) {
+	for p, err := range rows.decode(ctx, log.fold(ctx, spans), wanted) {
 		if err != nil {
 			return nil, err
 		}
 		if err := fold(p); err != nil {
-			return nil, fmt.Errorf("reading topic %s: %w", topic, err)
+			return nil, fmt.Errorf("reading topic %s: %w", log.topic, err)
 		}
 	}
-	return ends, nil
+	return log.next, nil
 }
 
 // RecordsSince is about how many records of a resource's topic are at or after the first record of a time in
@@ -207,9 +200,4 @@ func ReadTopic(ctx context.Context, c *Cluster, r *schemas.Resource, from []int6
 func RecordsSince(ctx context.Context, c *Cluster, resource string, from schemas.Instant) (int64, error) {
 	spans, err := c.spans(ctx, c.Topic(resource), c.firstSince(from), c.admin.ListEndOffsets)
 	return length(spans), err
-}
-
-// MaxRecordBytes is Session.MaxRecordBytes of the resource's data topic, for readers.
-func MaxRecordBytes(ctx context.Context, c *Cluster, resource string) (int, error) {
-	return batchLimit(ctx, c, c.Topic(resource))
 }

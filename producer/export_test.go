@@ -1,9 +1,28 @@
 package producer
 
-import "github.com/twmb/franz-go/pkg/kgo"
+import (
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
 
 // PartitionOf is the partition that a name belongs to.
 func PartitionOf(key string, n int) int32 { return partitionsOf(n)(&kgo.Record{Key: []byte(key)}) }
+
+// Abandon ends the session as the death of its process does.
+func (s *Session) Abandon() {
+	s.lost, s.open = true, false
+	s.cl.Close()
+}
+
+// SetTransactionTimeout sets how long the broker lets a transaction stay open. It returns what it was.
+func SetTransactionTimeout(now time.Duration) (before time.Duration) {
+	before, transactionTimeout = transactionTimeout, now
+	return before
+}
+
+// A test does not wait a minute for what died.
+var _ = SetTransactionTimeout(10 * time.Second)
 
 // ShortLogPause is between two looks at a log that seems to lack its end.
 var ShortLogPause = &shortLogPause

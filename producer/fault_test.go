@@ -34,7 +34,7 @@ func TestACommitOfUnknownOutcomeIsFoundOutByTakingOver(t *testing.T) {
 				return answer, nil, true
 			})
 			err := session.Commit(s.ctx(), next(session, s.order(2, "2026-11-20T10:00:00Z", "Shipped")))
-			if !errors.Is(err, producer.ErrLost) || errors.Is(err, producer.ErrAborted) {
+			if !errors.Is(err, producer.ErrLost) {
 				t.Fatalf("commit: %v, expected ErrLost", err)
 			}
 			if got := session.Watermark().Rows; got != 1 {
@@ -59,28 +59,30 @@ func TestACommitOfUnknownOutcomeIsFoundOutByTakingOver(t *testing.T) {
 	}
 }
 
-// A record that the broker refuses takes the whole transaction with it, and the session goes on. Ending
+// A record that the broker refuses takes the whole transaction with it, and the next session goes on. Ending
 // a transaction says nothing about its records, so without a look at every promise the rest would be
 // committed.
 func TestARefusedRecordAbortsTheWholeTransaction(t *testing.T) {
 	for _, topic := range []string{"store.orders", "store.dead_letters", "store.watermarks"} {
 		t.Run(topic, func(t *testing.T) {
 			s := newStage(t)
-			session := s.take(s.cluster("a", nil))
+			c := s.cluster("a", nil)
+			session := s.take(c)
 			s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
 			s.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: topic, Err: kerr.InvalidRecord})
 			tx := next(session, s.order(2, "2026-11-20T10:00:00Z", "Shipped"))
 			tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/3", Row: []byte(`{}`)}}
 			err := session.Commit(s.ctx(), tx)
-			if !errors.Is(err, producer.ErrAborted) || !errors.Is(err, kerr.InvalidRecord) {
-				t.Fatalf("commit: %v, expected ErrAborted because of an invalid record", err)
+			if !errors.Is(err, producer.ErrLost) || !errors.Is(err, kerr.InvalidRecord) {
+				t.Fatalf("commit: %v, expected ErrLost because of an invalid record", err)
 			}
 			if session.Watermark().Rows != 1 || len(session.DeadLetters()) != 0 {
 				t.Errorf("the session believes that the aborted transaction happened: %+v, %v", session.Watermark(),
 					session.DeadLetters())
 			}
+			session.Close()
 			s.wantIDs(1)
-			s.commit(session, tx)
+			s.commit(s.take(c), tx)
 			s.wantIDs(1, 2)
 		})
 	}
@@ -101,7 +103,9 @@ func TestACommitOutlivesACoordinatorThatMoves(t *testing.T) {
 // The broker ends a transaction that takes too long.
 func TestATransactionThatTimesOutIsLost(t *testing.T) {
 	s := newStage(t)
-	c := s.cluster("a", func(c *producer.Config) { c.TransactionTimeout = time.Second })
+	c := s.cluster("a", nil)
+	before := producer.SetTransactionTimeout(time.Second)
+	t.Cleanup(func() { producer.SetTransactionTimeout(before) })
 	session := s.take(c)
 	s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
 	// The answer to the last record comes when the broker has ended the transaction.
@@ -148,8 +152,8 @@ func TestACommitWhoseContextEndsIsAborted(t *testing.T) {
 			return true
 		}})
 	err := session.Commit(ctx, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
-	if !errors.Is(err, producer.ErrRevoked) || !errors.Is(err, producer.ErrAborted) {
-		t.Fatalf("commit: %v, expected ErrAborted because of ErrRevoked", err)
+	if !errors.Is(err, producer.ErrRevoked) || errors.Is(err, producer.ErrLost) {
+		t.Fatalf("commit: %v, expected ErrRevoked alone", err)
 	}
 	s.wantIDs()
 	s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
@@ -159,17 +163,20 @@ func TestACommitWhoseContextEndsIsAborted(t *testing.T) {
 // A large transaction keeps the watermark topic open only at its end.
 func TestALargeTransactionIsOneTransaction(t *testing.T) {
 	s := newStage(t)
-	session := s.take(s.cluster("a", nil))
+	c := s.cluster("a", nil)
+	session := s.take(c)
 	var rows []schemas.Record
 	for id := range int64(5000) {
 		rows = append(rows, s.order(id, "2026-11-20T09:00:00Z", "Shipped"))
 	}
 	s.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: "store.watermarks",
 		Err: kerr.InvalidRecord})
-	if err := session.Commit(s.ctx(), next(session, rows...)); !errors.Is(err, producer.ErrAborted) {
-		t.Fatalf("commit: %v, expected ErrAborted", err)
+	if err := session.Commit(s.ctx(), next(session, rows...)); !errors.Is(err, producer.ErrLost) {
+		t.Fatalf("commit: %v, expected ErrLost", err)
 	}
+	session.Close()
 	s.wantIDs()
+	session = s.take(c)
 	s.commit(session, next(session, rows...))
 	if got := s.ids("store.orders"); len(got) != 5000 || got[4999] != 4999 {
 		t.Errorf("%d orders, expected 5000", len(got))

@@ -27,10 +27,10 @@ func (f *follower) open(ctx context.Context, end lister) (spans []span, anew boo
 	if err != nil {
 		return nil, false, err
 	}
-	another := f.next == nil || differ(topicID(topic), f.id)
-	ends, err := f.c.endsAgain(ctx, f.topic, end, func(ends []int64) bool {
-		return !another && shortened(f.next, ends) != ""
-	})
+	if differ(topicID(topic), f.id) {
+		f.next = nil
+	}
+	ends, err := f.c.endsAgain(ctx, f.topic, end, f.next)
 	if err != nil {
 		return nil, false, err
 	}
@@ -41,7 +41,7 @@ func (f *follower) open(ctx context.Context, end lister) (spans []span, anew boo
 	if spans = spansOf(starts, ends); !f.all {
 		spans = spans[statePartition : statePartition+1]
 	}
-	if anew = another || len(spans) != len(f.next) || shortened(f.next, ends) != ""; anew {
+	if anew = len(spans) != len(f.next) || shortened(f.next, ends) != ""; anew {
 		f.id, f.next = "", nil
 	}
 	f.id = cmp.Or(f.id, topicID(topic))

@@ -17,14 +17,10 @@ import (
 	"github.com/storestream/storestream/internal/wait"
 )
 
-// Causes of the end of an owner's context, beside that of the context that Run was given.
-var (
-	// ErrRevoked: the group gives the resource to another member. Abort, close, and return within seconds.
-	ErrRevoked = errors.New("the group takes the resource away")
-	// ErrLostOwnership: the group went on without this member, and another may be writing already. Close without
-	// an abort (Session.Abandon).
-	ErrLostOwnership = errors.New("this instance is no longer a member of the group")
-)
+// ErrRevoked is the cause of the end of an owner's context, beside that of the context that Run was given: the
+// group gives the resource to another member, or went on without this one. Abort, close, and return within
+// seconds.
+var ErrRevoked = errors.New("the group takes the resource away")
 
 const (
 	// beats is how many heartbeats there are in a session timeout.
@@ -48,9 +44,10 @@ type Group struct {
 	// waiting, a string, is the reason why it owns nothing yet. It is empty once the group has given it a
 	// share, even an empty one.
 	waiting atomic.Value
+	// cl is nil before the group was joined and after it was left.
+	cl atomic.Pointer[kgo.Client]
 
 	mu      sync.Mutex
-	cl      *kgo.Client       // nil before the group was joined and after it was left
 	left    bool              // no owner begins any more
 	owners  map[string]*owner // the newest of each resource
 	running sync.WaitGroup
@@ -66,8 +63,8 @@ type owner struct {
 // NewGroup prepares a member of the group for the resources that are enabled here. Run joins.
 //
 // It calls own, in a goroutine, for each resource that falls to this instance, and again whenever the
-// resource comes back. own returns when its context ends. If the cause is ErrRevoked or ErrLostOwnership, it
-// returns within seconds, because the group waits. Otherwise the cause is that of Run's context: the instance
+// resource comes back. own returns when its context ends. If the cause is ErrRevoked, it returns within
+// seconds, because the group waits. Otherwise the cause is that of Run's context: the instance
 // stops, and own has finishWithin to finish. If own returns by itself, it is not called again before the
 // resource has been elsewhere.
 func NewGroup(c *Cluster, resources []string, finishWithin time.Duration,
@@ -95,7 +92,15 @@ func (g *Group) Run(ctx context.Context) error {
 	g.left = true
 	g.mu.Unlock()
 	g.stop(g.resources, context.Cause(ctx), g.finishWithin)
-	g.leave(cl)
+	// The group is told, so that the others need not wait for the session to time out.
+	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeTimeout+closeTimeout)
+	defer cancel()
+	if err := cl.LeaveGroupContext(leaving); err != nil {
+		g.c.log.Info("left the group without an answer", zap.Error(err))
+	}
+	g.cl.Store(nil)
+	g.running.Wait()
+	cl.Close()
 	return nil
 }
 
@@ -124,10 +129,8 @@ func (g *Group) ready(ctx context.Context) error {
 
 func (g *Group) join() (*kgo.Client, error) {
 	type byTopic = map[string][]int32
-	remove := func(why error) func(context.Context, *kgo.Client, byTopic) {
-		return func(_ context.Context, _ *kgo.Client, taken byTopic) {
-			g.stop(shared(taken[g.c.Watermarks()]), why, revokeTimeout)
-		}
+	remove := func(_ context.Context, _ *kgo.Client, taken byTopic) {
+		g.stop(shared(taken[g.c.Watermarks()]), ErrRevoked, revokeTimeout)
 	}
 	cl, err := g.c.client(
 		kgo.ClientID(memberID(g.c.cfg.Instance, g.resources)),
@@ -148,31 +151,13 @@ func (g *Group) join() (*kgo.Client, error) {
 			g.start(shared(given[g.c.Watermarks()]))
 			g.waiting.Store("") // not before it has owners: /readyz would take it for a standby
 		}),
-		kgo.OnPartitionsRevoked(remove(ErrRevoked)),
-		kgo.OnPartitionsLost(remove(ErrLostOwnership)),
+		kgo.OnPartitionsRevoked(remove),
+		kgo.OnPartitionsLost(remove),
 	)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		g.cl.Store(cl)
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.cl = cl
-	return cl, nil
-}
-
-// leave tells the group, so that the others need not wait for the session to time out, and waits for the
-// owners.
-func (g *Group) leave(cl *kgo.Client) {
-	ctx, cancel := context.WithTimeout(context.Background(), revokeTimeout+closeTimeout)
-	defer cancel()
-	if err := cl.LeaveGroupContext(ctx); err != nil {
-		g.c.log.Info("left the group without an answer", zap.Error(err))
-	}
-	g.mu.Lock()
-	g.cl = nil
-	g.mu.Unlock()
-	g.running.Wait()
-	cl.Close()
+	return cl, err
 }
 
 // Waiting is the reason why this instance does not own anything yet. It is empty once the instance is a
@@ -198,9 +183,7 @@ func (g *Group) Owned() []string {
 // successor. While the group is being rebalanced, Confirm waits until ctx ends.
 func (g *Group) Confirm(ctx context.Context) error {
 	err := retry(ctx, 500*time.Millisecond, func() error {
-		g.mu.Lock()
-		cl := g.cl
-		g.mu.Unlock()
+		cl := g.cl.Load()
 		if cl == nil {
 			return kerr.UnknownMemberID
 		}

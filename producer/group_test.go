@@ -311,8 +311,8 @@ func TestAMemberThatTheGroupHasDroppedLosesItsResources(t *testing.T) {
 	go func() { confirmed <- m.Confirm(ctx) }()
 	l.await("the loss of everything", func() bool { return len(l.causes) == len(all) })
 	for what, cause := range l.causes {
-		if !errors.Is(cause, producer.ErrLostOwnership) {
-			t.Errorf("%s ended because of %v, expected ErrLostOwnership", what, cause)
+		if !errors.Is(cause, producer.ErrRevoked) {
+			t.Errorf("%s ended because of %v, expected ErrRevoked", what, cause)
 		}
 	}
 	cancel()

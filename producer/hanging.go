@@ -163,7 +163,7 @@ func endHanging(ctx context.Context, c *Cluster, log *zap.Logger, topics ...stri
 // The requests have the versions from before brokers added partitions by themselves: with newer ones a
 // transaction without a record would have no partitions.
 func abortIn(ctx context.Context, c *Cluster, id, topic string, partition int32) error {
-	cl, err := c.client(kgo.TransactionalID(id), kgo.TransactionTimeout(c.cfg.TransactionTimeout),
+	cl, err := c.client(kgo.TransactionalID(id), kgo.TransactionTimeout(transactionTimeout),
 		kgo.MaxVersions(kversion.V3_5_0()))
 	if err != nil {
 		return err

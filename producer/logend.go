@@ -41,11 +41,8 @@ func otherLog(mark *watermark.Watermark, id string, ends []int64) string {
 	if mark.Ends == nil && int(mark.Partitions) > len(ends) { // a watermark of anew notes no ends
 		lost = fmt.Sprintf("it had %s and has %d now", terminal.Plural(mark.Partitions, "partition"), len(ends))
 	}
-	switch {
-	case lost == "":
+	if lost == "" {
 		return ""
-	case mark.TopicID != "" && mark.TopicID == id:
-		return "it lost records: " + lost
 	}
 	return "it was created anew or lost records: " + lost
 }

@@ -49,19 +49,11 @@ func (s *stage) knows(topic string, exists bool) {
 	}
 }
 
-// commitsLost commits until that is not an abort, which a broker's answer leads to that does not have a new
-// topic's partitions yet, and wants it to find out that the session is lost.
+// commitsLost commits, and wants that to find out that the session is lost.
 func (s *stage) commitsLost(session *producer.Session, rows ...schemas.Record) {
 	s.t.Helper()
-	for {
-		err := session.Commit(s.ctx(), next(session, rows...))
-		if errors.Is(err, producer.ErrAborted) {
-			continue
-		}
-		if !errors.Is(err, producer.ErrLost) {
-			s.t.Errorf("a commit to the new topic in the old session: %v, expected ErrLost", err)
-		}
-		return
+	if err := session.Commit(s.ctx(), next(session, rows...)); !errors.Is(err, producer.ErrLost) {
+		s.t.Errorf("a commit to the new topic in the old session: %v, expected ErrLost", err)
 	}
 }
 
@@ -124,7 +116,7 @@ func (s *stage) playOnTheDataTopic(sequence []string) {
 		switch err := session.Commit(s.ctx(), next(session, row)); {
 		case err == nil:
 			published[id], atFirst = true, false
-		case !errors.Is(err, producer.ErrLost) && !errors.Is(err, producer.ErrAborted):
+		case !errors.Is(err, producer.ErrLost):
 			s.t.Fatalf("%v: %v", sequence, err)
 		}
 	}
@@ -342,8 +334,8 @@ func TestALogWhoseRecordsWereDeletedBehindTheWatermarksEndsIsTakenOver(t *testin
 		Err: kerr.InvalidRecord})
 	tx := next(session, s.order(1, "2026-11-20T10:00:00Z", "Shipped"))
 	tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/2", Row: []byte(`{}`)}}
-	if err := session.Commit(s.ctx(), tx); !errors.Is(err, producer.ErrAborted) {
-		t.Fatalf("commit: %v, expected ErrAborted", err)
+	if err := session.Commit(s.ctx(), tx); !errors.Is(err, producer.ErrLost) {
+		t.Fatalf("commit: %v, expected ErrLost", err)
 	}
 	session.Close()
 	ends, err := s.admin.ListEndOffsets(s.ctx(), "store.orders")

@@ -60,7 +60,7 @@ const (
 // next returns the next records of the span, or none. It moves r.at, to the end of the span if there are no
 // more.
 func (r *logReader) next(ctx context.Context) ([]*kgo.Record, error) {
-	patience, began, before := r.c.cfg.TransactionTimeout+noProgress, time.Now(), r.at
+	patience, began, before := transactionTimeout+noProgress, time.Now(), r.at
 	for pause := 50 * time.Millisecond; ; {
 		part, err := r.fetch(ctx)
 		switch {

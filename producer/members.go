@@ -13,7 +13,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/storestream/storestream/internal/health"
-	"github.com/storestream/storestream/internal/wait"
 )
 
 // clientPrefix begins the client ids of the group's members.
@@ -82,26 +81,19 @@ func Members(ctx context.Context, c *Cluster) ([]health.Member, error) {
 const coordinatorPatience = 10 * time.Second
 
 // awaitCoordinator calls ask again while the cluster answers that there is no coordinator yet, or the broker
-// that the client asked is down and another may be up. It gives up after coordinatorPatience.
-func awaitCoordinator(ctx context.Context, ask func() error) error {
+// that the client asked is down and another may be up. It gives up after coordinatorPatience, with the error
+// of ask.
+func awaitCoordinator(ctx context.Context, ask func() error) (err error) {
 	patient, cancel := context.WithTimeout(ctx, coordinatorPatience)
 	defer cancel()
-	for {
-		err := ask()
-		if dial, ok := errors.AsType[*net.OpError](err); !noCoordinator(err) && (!ok || dial.Op != "dial") {
+	_ = retry(patient, 250*time.Millisecond, func() error {
+		err = ask()
+		if dial, ok := errors.AsType[*net.OpError](err); noCoordinator(err) || ok && dial.Op == "dial" {
 			return err
 		}
-		if wait.For(patient, 250*time.Millisecond) == nil {
-			continue
-		}
-		if noCoordinator(err) {
-			return fmt.Errorf("no broker coordinates groups or transactions, also after some seconds: see in the "+
-				"brokers' log why __consumer_offsets or __transaction_state cannot be made (on a small cluster "+
-				"offsets.topic.replication.factor and transaction.state.log.replication.factor must not be more than "+
-				"its brokers): %w", err)
-		}
-		return err
-	}
+		return nil
+	})
+	return err
 }
 
 func noCoordinator(err error) bool {

@@ -129,18 +129,18 @@ func (c *Cluster) offsets(ctx context.Context, topic string, list lister) ([]int
 // tests.
 var shortLogPause = 500 * time.Millisecond
 
-// endsAgain lists the ends of topic's partitions. It asks up to three times before it returns ends that
-// seem too short: a broker that has just become the leader of a partition, or does not know yet that it no
-// longer is, may show a log that ends too soon.
-func (c *Cluster) endsAgain(ctx context.Context, topic string, end lister,
-	tooShort func(ends []int64) bool) (ends []int64, err error) {
+// endsAgain lists the ends of topic's partitions, which had reached the offsets in noted. It asks up to three
+// times before it returns ends that are before these: a broker that has just become the leader of a
+// partition, or does not know yet that it no longer is, may show a log that ends too soon.
+func (c *Cluster) endsAgain(ctx context.Context, topic string, end lister, noted []int64) (
+	ends []int64, err error) {
 	for try := range 3 {
 		if try > 0 {
 			if err := wait.For(ctx, shortLogPause); err != nil {
 				return nil, err
 			}
 		}
-		if ends, err = c.offsets(ctx, topic, end); err != nil || !tooShort(ends) {
+		if ends, err = c.offsets(ctx, topic, end); err != nil || shortened(noted, ends) == "" {
 			break
 		}
 	}

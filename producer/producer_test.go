@@ -78,7 +78,7 @@ func (s *stage) cluster(instance string, change func(*producer.Config)) *produce
 		s.t.Fatal(err)
 	}
 	config := producer.Config{Brokers: s.brokers, TopicPrefix: "store.", Partitions: 3, Group: "storestream",
-		Instance: instance, Registry: registry, AutoRegister: true, TransactionTimeout: 10 * time.Second,
+		Instance: instance, Registry: registry, AutoRegister: true,
 		Log: zaptest.NewLogger(s.t, zaptest.Level(zap.WarnLevel))}
 	if change != nil {
 		change(&config)

@@ -116,8 +116,9 @@ func (f *Rehearsal) look(ctx context.Context, c *Cluster, spec topicSpec, data b
 	}
 	brokers, err := c.admin.ListBrokers(ctx)
 	if replicas < 2 && len(brokers) > 1 {
-		concerns = append(concerns, &RefusedError{Topic: spec.name, Setting: "the number of replicas", Found: "1",
-			Expected: "3 (what it holds is lost with that broker)", Do: "raise it (kafka-reassign-partitions.sh)"})
+		alone := spec.refusal("the number of replicas", "1", "3 (what it holds is lost with that broker)", "")
+		alone.Do = "raise it (kafka-reassign-partitions.sh)"
+		concerns = append(concerns, alone)
 	}
 	f.Concerns = append(f.Concerns, concerns...)
 	return err

@@ -78,15 +78,12 @@ func (q *Requests) Ask(ctx context.Context, request watermark.Request) (watermar
 	return request, nil
 }
 
-// CatchUp reads every request that the topic holds now. Without it a successor would miss a request that its
-// predecessor got a moment ago. It waits for open transactions. First it shows the requests before them,
-// because no other look can do so while it waits.
+// CatchUp reads every request that consumers see now. Without it a successor would miss a request that its
+// predecessor got a moment ago. No predecessor saw one that is after another program's open transaction.
 func (q *Requests) CatchUp(ctx context.Context) error {
 	q.start()
-	for _, end := range []lister{q.c.admin.ListCommittedOffsets, q.c.admin.ListEndOffsets} {
-		if err := q.look(ctx, end); err != nil {
-			return fmt.Errorf("reading the requests: %w", err)
-		}
+	if err := q.look(ctx); err != nil {
+		return fmt.Errorf("reading the requests: %w", err)
 	}
 	return nil
 }
@@ -122,12 +119,11 @@ func (q *Requests) close() {
 	q.running.Wait()
 }
 
-// run follows the topic until ctx ends. It waits for no transaction: a program that leaves one open there
-// does not keep others' requests waiting.
+// run follows the topic until ctx ends.
 func (q *Requests) run(ctx context.Context) {
 	said := ""
 	for wait.For(ctx, followPause) == nil {
-		err := q.look(ctx, q.c.admin.ListCommittedOffsets)
+		err := q.look(ctx)
 		if err == nil || ctx.Err() != nil || errors.Is(err, kerr.UnknownTopicOrPartition) {
 			continue
 		}
@@ -138,15 +134,16 @@ func (q *Requests) run(ctx context.Context) {
 	}
 }
 
-// look reads up to end the requests that were written since the last look, and shows them all at once.
-func (q *Requests) look(ctx context.Context, end lister) error {
+// look reads the requests that were written since the last look, and shows them all at once. It waits for no
+// transaction: a program that leaves one open does not keep others' requests waiting.
+func (q *Requests) look(ctx context.Context) error {
 	select {
 	case q.looking <- struct{}{}:
 		defer func() { <-q.looking }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	spans, anew, err := q.log.open(ctx, end)
+	spans, anew, err := q.log.open(ctx, q.c.admin.ListCommittedOffsets)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
 
@@ -18,13 +17,14 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// ErrAborted means that the transaction was aborted: consumers will never see any of it. The session could be
-// used again, but a poller ends with its first failed commit.
-var ErrAborted = errors.New("the transaction was aborted")
-
-// ErrLost means that the outcome of a commit is unknown, or that another producer has taken the topic over.
-// Close the session, and go on with a new one (Group.Confirm, then Take).
+// ErrLost means that a commit failed, or that its outcome is unknown. Close the session, and go on with a new
+// one (Group.Confirm, then Take), which finds out what was committed.
 var ErrLost = errors.New("the session is lost")
+
+// transactionTimeout is how long the broker lets a transaction stay open. A broker refuses more than its
+// transaction.max.timeout.ms (15 minutes by default). For as long, a crash here can hide newer watermarks of
+// other resources. It is a variable for the tests.
+var transactionTimeout = time.Minute
 
 // Session is the exclusive right to write one resource's topic, from Take until the first error that is
 // ErrLost, or Close. One goroutine uses it.
@@ -42,9 +42,8 @@ type Session struct {
 	data, letters, marks writtenLog
 	looked               time.Time // when the topics, their settings and the registry were last checked
 
-	open   bool // a transaction has begun and not ended
-	lost   bool
-	closed bool
+	open bool // a transaction has begun and not ended
+	lost bool // also when it is closed
 }
 
 // Watermark is the last one that is known to be committed.
@@ -57,7 +56,7 @@ func (s *Session) DeadLetters() map[string]uint64 { return s.deadLetters }
 // MaxRows is the most rows that a transaction should hold. A transaction costs Kafka as much as a thousand
 // rows, and each row takes some 300 bytes here and in the client until it is committed. A broker that takes
 // 500 rows a second finishes such a transaction within its timeout.
-func (s *Session) MaxRows() int { return min(20_000, int(400*s.c.cfg.TransactionTimeout.Seconds())) }
+func (s *Session) MaxRows() int { return 20_000 }
 
 // MaxRecordBytes is the largest record of a row (watermark.RowOverhead) that the data topic takes.
 func (s *Session) MaxRecordBytes() int { return s.target.limits[s.target.topic] }
@@ -132,12 +131,13 @@ func (s *Session) Rebuild(ctx context.Context, fold func(watermark.Published) er
 // schema ids into the rows' values. The caller does not touch these until Commit returns.
 //
 // If it returns nil, the transaction was committed, and Watermark and DeadLetters have changed. After
-// ErrAborted the session may be used again. After ErrLost, close it and take over again. If ctx ends before
-// the last step, the transaction is aborted. The last step cannot be taken back: it has a timeout of its
-// own, and ctx does not interrupt it. After every failure of that step the outcome is unknown: even a refusal
-// may be the answer to the client's second try, after a first that was carried out.
+// ErrLost, close the session and take over again. If ctx ends before the last step, the transaction is
+// aborted, and the session may be used again: a sweep is handed over then. The last step cannot be taken
+// back: it has a timeout of its own, and ctx does not interrupt it. After every failure of that step the
+// outcome is unknown: even a refusal may be the answer to the client's second try, after a first that was
+// carried out.
 func (s *Session) Commit(ctx context.Context, tx watermark.Transaction) error {
-	if s.lost || s.closed {
+	if s.lost {
 		return fmt.Errorf("%w: it has ended", ErrLost)
 	}
 	if err := s.lookAgain(ctx); err != nil {
@@ -153,9 +153,9 @@ func (s *Session) Commit(ctx context.Context, tx watermark.Transaction) error {
 	}
 	s.open = true
 	if err := s.write(ctx, b, &mark); err != nil {
-		return s.giveUp(b, err)
+		return s.giveUp(ctx, b, err)
 	}
-	committing, cancel := context.WithTimeout(context.Background(), s.c.cfg.TransactionTimeout)
+	committing, cancel := context.WithTimeout(context.Background(), transactionTimeout)
 	defer cancel()
 	s.open = false
 	if err := s.cl.EndTransaction(committing, kgo.TryCommit); err != nil {
@@ -176,10 +176,10 @@ func (s *Session) Commit(ctx context.Context, tx watermark.Transaction) error {
 // before 4.0 take records by the topic's name. Later ones refuse them as if the topic were not known yet.
 func (s *Session) sameTopic(ctx context.Context) error {
 	now, err := s.c.describe(ctx, s.data.name)
-	switch {
-	case err != nil && passing(err):
-		return fmt.Errorf("looking at topic %s: %w: %w", s.data.name, ErrAborted, err)
-	case err != nil, differ(topicID(now), s.data.id):
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil || differ(topicID(now), s.data.id) {
 		return s.lose("looking at topic "+s.data.name, cmp.Or(err, errAnother))
 	}
 	return nil
@@ -196,12 +196,10 @@ func (s *Session) lookAgain(ctx context.Context) error {
 		return nil
 	}
 	s.looked = now
-	err := s.changed(ctx)
-	if err != nil && !errors.Is(err, ErrLost) {
-		s.log.Debug("cannot look at the topics again", zap.Error(err))
-		return nil
+	if err := s.changed(ctx); s.lost {
+		return err
 	}
-	return err
+	return nil
 }
 
 // changed looks for settings by which a topic would lose data from now on, a log that lost its end or is
@@ -311,7 +309,7 @@ func (s *Session) stamp(mark watermark.Watermark) watermark.Watermark {
 // thousands of rows are being sent.
 func (s *Session) write(ctx context.Context, b *batch, mark *watermark.Watermark) error {
 	// Sooner than the broker gives up, so that there is a transaction left to abort.
-	ctx, cancel := context.WithTimeout(ctx, s.c.cfg.TransactionTimeout*4/5)
+	ctx, cancel := context.WithTimeout(ctx, transactionTimeout*4/5)
 	defer cancel()
 	if err := b.send(ctx, s.cl, b.records); err != nil {
 		return err
@@ -351,23 +349,24 @@ func awaitPartitions(ctx context.Context, cl *kgo.Client, topic string) error {
 	}
 }
 
-// giveUp aborts b after err. The transaction is known to be aborted if the broker confirms it to a producer
-// that it still knows. Only then does the client let go of b's records.
+// giveUp loses the session after err. But if ctx ended it aborts b, and the session may be used again. The
+// transaction is known to be aborted if the broker confirms it to a producer that it still knows. Only then
+// does the client let go of b's records.
 //
 // If the rows got offsets that the data topic's log had passed before, the log lost its end, or the topic is
 // another one. Those rows have made the log longer, so the log no longer shows it. So giveUp writes a
 // watermark by which the successor fills the topic from the start.
-func (s *Session) giveUp(b *batch, err error) error {
-	if deposed(err) {
+func (s *Session) giveUp(ctx context.Context, b *batch, err error) error {
+	if b.behind == nil && ctx.Err() == nil {
 		return s.lose("writing", err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	if aborting := s.abort(ctx); aborting != nil {
 		return s.lose("writing", fmt.Errorf("%w; aborting: %w", err, aborting))
 	}
 	if b.behind == nil {
-		return fmt.Errorf("writing: %w: %w", ErrAborted, err)
+		return fmt.Errorf("writing, until the transaction was aborted: %w", err)
 	}
 	err = errBehind
 	if b.behind == &s.data {
@@ -395,25 +394,9 @@ func (s *Session) abort(ctx context.Context) error {
 	return err
 }
 
-// deposed reports that the broker no longer accepts this producer as the owner of its transactional id, or
-// has ended its transaction, or has lost track of it. The client can recover from some of these by asking
-// for a new epoch, but then it would go on without having read the state since.
-func deposed(err error) bool {
-	for _, code := range []error{kerr.ProducerFenced, kerr.InvalidProducerEpoch, kerr.InvalidTxnState,
-		kerr.InvalidProducerIDMapping, kerr.UnknownProducerID, kerr.OutOfOrderSequenceNumber,
-		kerr.OperationNotAttempted, kerr.FencedInstanceID, kerr.TransactionalIDAuthorizationFailed,
-		kgo.ErrClientClosed} {
-		if errors.Is(err, code) {
-			return true
-		}
-	}
-	return false
-}
-
-// lose marks the session as lost, and returns the reason. An open transaction is left to the successor or
-// the broker.
+// lose marks the session as lost, and returns the reason.
 func (s *Session) lose(step string, err error) error {
-	s.lost, s.open = true, false
+	s.lost = true
 	return fmt.Errorf("%s: %w: %w", step, ErrLost, err)
 }
 
@@ -421,23 +404,17 @@ func (s *Session) lose(step string, err error) error {
 const closeTimeout = 5 * time.Second
 
 // Close gives the right back. It aborts an open transaction, so that readers of the watermark topic need
-// not wait for the transaction's timeout. It takes seconds at most, and may be called again.
+// not wait for the transaction's timeout. If another owns the topic already, the brokers refuse that. It
+// takes seconds at most, and may be called again.
 func (s *Session) Close() {
 	if s.open {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
 		if err := s.abort(ctx); err != nil {
-			s.log.Warn("an open transaction could not be aborted: the broker does so after its timeout",
-				zap.Error(err))
+			s.log.Warn("an open transaction could not be aborted: the broker does so after its timeout, if a "+
+				"successor has not", zap.Error(err))
 		}
 	}
-	s.Abandon()
-}
-
-// Abandon ends the session without a request to the broker: another may own the topic already.
-func (s *Session) Abandon() {
-	if !s.closed {
-		s.closed, s.open = true, false
-		s.cl.Close()
-	}
+	s.lost, s.open = true, false
+	s.cl.Close()
 }

@@ -63,7 +63,7 @@ func (s *Session) look(ctx context.Context) (holdsRows bool, err error) {
 	t.limits = make(map[string]int)
 	for topic, log := range map[string]*writtenLog{t.topic: &s.data, c.DeadLetters(): &s.letters,
 		c.Watermarks(): &s.marks} {
-		if t.limits[topic], err = batchLimit(ctx, c, topic); err != nil {
+		if t.limits[topic], err = MaxRecordBytes(ctx, c, topic); err != nil {
 			return false, err
 		}
 		if err = log.find(ctx, c, topic); err != nil {
@@ -108,8 +108,8 @@ func (s *Session) lookAtMark(ctx context.Context) (*watermark.Watermark, error) 
 	return mark, s.refuseNeighbour(mark)
 }
 
-// batchLimit is how many bytes a batch of the topic may take.
-func batchLimit(ctx context.Context, c *Cluster, topic string) (int, error) {
+// MaxRecordBytes is how many bytes a batch of the topic may take.
+func MaxRecordBytes(ctx context.Context, c *Cluster, topic string) (int, error) {
 	settings, err := c.settings(ctx, topic)
 	if err != nil {
 		return 0, err
@@ -163,7 +163,7 @@ func (s *Session) claim(ctx context.Context) (err error) {
 	_, _, err = s.cl.ProducerID(ctx)
 	if errors.Is(err, kerr.InvalidTransactionTimeout) {
 		return &RefusedError{Topic: s.target.topic, Setting: "the timeout of its transactions",
-			Found:    s.c.cfg.TransactionTimeout.String(),
+			Found:    transactionTimeout.String(),
 			Expected: "no more than transaction.max.timeout.ms of the brokers' settings, which refuse it",
 			Do:       "raise transaction.max.timeout.ms on every broker"}
 	}
@@ -183,7 +183,7 @@ var codecs = map[string]kgo.CompressionCodec{"none": kgo.NoCompression(), "gzip"
 func (s *Session) writer() (*kgo.Client, error) {
 	return s.c.client(
 		kgo.TransactionalID(s.id),
-		kgo.TransactionTimeout(s.c.cfg.TransactionTimeout),
+		kgo.TransactionTimeout(transactionTimeout),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchCompression(codecs[s.c.cfg.Compression], kgo.NoCompression()),
@@ -228,9 +228,11 @@ func (s *Session) readState(ctx context.Context, holdsRows bool) error {
 func (s *Session) resume(ctx context.Context, found *watermark.Watermark, holdsRows bool) (
 	afresh string, err error) {
 	r, id := s.target.resource, s.data.id
-	s.data.ends, err = s.c.endsAgain(ctx, s.data.name, s.c.admin.ListEndOffsets, func(ends []int64) bool {
-		return found != nil && !differ(id, found.TopicID) && otherLog(found, id, ends) != ""
-	})
+	var noted []int64
+	if found != nil && !differ(id, found.TopicID) {
+		noted = found.Ends
+	}
+	s.data.ends, err = s.c.endsAgain(ctx, s.data.name, s.c.admin.ListEndOffsets, noted)
 	if err != nil {
 		return "", err
 	}

@@ -111,13 +111,7 @@ func (o *owner) takeOver(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if errors.Is(context.Cause(ctx), producer.ErrLostOwnership) {
-			session.Abandon()
-		} else {
-			session.Close()
-		}
-	}()
+	defer session.Close()
 	requests := o.c.Cluster.Requests()
 	if err := requests.CatchUp(ctx); err != nil {
 		return err

@@ -74,7 +74,7 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 		return err
 	}
 	topicID, _ := producer.TopicID(ctx, o.cfg.Cluster, o.resource.Name) // what fails here fails the reading too
-	limit, err := producer.MaxRecordBytes(ctx, o.cfg.Cluster, o.resource.Name)
+	limit, err := producer.MaxRecordBytes(ctx, o.cfg.Cluster, o.topic())
 	if err != nil {
 		return err
 	}
