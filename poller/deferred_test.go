@@ -242,7 +242,7 @@ func TestTheWatermarkSaysThatSettlingIsDelayedAndThatItIsNoMore(t *testing.T) {
 	s.poll()
 	s.rows[1] = s.row(1, -shopOverlap/2, 1)
 	written = 0
-	for range 11 {
+	for range 9 {
 		s.poll()
 		s.now = s.now.Add(time.Second)
 	}
@@ -252,7 +252,7 @@ func TestTheWatermarkSaysThatSettlingIsDelayedAndThatItIsNoMore(t *testing.T) {
 		t.Errorf("trouble: %+v", told)
 	}
 	if written != 1 {
-		t.Errorf("%d watermarks within eleven seconds", written)
+		t.Errorf("%d watermarks within nine seconds", written)
 	}
 	s.takeOver() // who meets the row anew waits for it anew, and does not say that it has just begun
 	s.poll()

@@ -71,15 +71,17 @@ func (w *writer) commit(tx watermark.Transaction) error {
 	return nil
 }
 
-// commitIfDue commits tx unless it would say nothing new but the time. That rows wait, or no longer do, is
-// news. A delay of settling comes and goes with every poll, and a reason has numbers and times in it. So these
-// wait for the next watermark.
+// commitIfDue commits tx unless it would say nothing new but the time. It is news that rows wait, or no
+// longer do: verify waits for rows that are deferred. Any other delay of settling may come and go with every
+// poll, and a reason has numbers and times in it. So these wait for the next watermark.
 func (w *writer) commitIfDue(tx watermark.Transaction) error {
 	s, now := w.state, w.cfg.now()
 	if w.failed != nil {
 		return w.failed
 	}
-	waits := func(t *watermark.Trouble) bool { return t != nil && !t.SettlingDelayed() }
+	waits := func(t *watermark.Trouble) bool {
+		return t != nil && (!t.SettlingDelayed() || t.Until != nil)
+	}
 	news := tx.Len() > 0 || w.cfg.Eager || s.mark.Replay != nil || s.mark.Replayed != w.replayed ||
 		waits(w.told) != waits(w.trouble())
 	if news || now.Sub(w.written) >= idleWrite {
