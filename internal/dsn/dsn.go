@@ -42,10 +42,9 @@ var ErrKeyword = errors.New("a keyword of it is not known, and not repeated here
 // password is sent. database is pgx's other word for dbname.
 var keywords = []string{"host", "port", "user", "dbname", "database", "sslmode", "sslrootcert", "sslcert",
 	"sslkey", "passfile", "password", "sslpassword", "sslcertmode", "sslsni", "sslnegotiation",
-	"connect_timeout",
-	"application_name", "target_session_attrs", "channel_binding", "require_auth", "options", "search_path",
-	"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "timezone",
-	"client_encoding", "min_protocol_version", "max_protocol_version", "krbsrvname", "krbspn"}
+	"connect_timeout", "application_name", "target_session_attrs", "channel_binding", "require_auth",
+	"options", "search_path", "statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout",
+	"timezone", "client_encoding", "min_protocol_version", "max_protocol_version", "krbsrvname", "krbspn"}
 
 var (
 	urlScheme = regexp.MustCompile(`^postgres(?:ql)?://`)

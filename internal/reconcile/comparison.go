@@ -61,20 +61,6 @@ type Report struct {
 	Empty bool `json:"-"`
 }
 
-// Plus returns the figures of r and of the part behind it.
-func (r Report) Plus(part Report) Report {
-	r.SourceRows += part.SourceRows
-	r.TopicRows += part.TopicRows
-	r.DeadLetters += part.DeadLetters
-	r.InFlight += part.InFlight
-	r.Foreign += part.Foreign
-	r.Unread += part.Unread
-	r.Early += part.Early
-	r.Nameless, r.Empty = max(r.Nameless, part.Nameless), r.Empty || part.Empty
-	r.Shown = r.Shown || part.Shown
-	return r
-}
-
 // mostNameless limits the rows without a usable id that are kept.
 const mostNameless = 1000
 
@@ -85,6 +71,15 @@ func New(cfg Config) *Comparison {
 	cfg.MaxRecordBytes = cmp.Or(cfg.MaxRecordBytes, math.MaxInt)
 	return &Comparison{cfg: cfg, part: Range{cfg.From, math.MaxInt64}, letters: map[int64]bool{},
 		suspects: map[int64]*suspect{}, rows: rowset.New(0)}
+}
+
+// Next returns the comparison of the part behind this one. Its report has the figures of both.
+func (c *Comparison) Next() *Comparison {
+	c.cfg.From = c.part.Last + 1
+	next := New(c.cfg)
+	next.report = c.Report()
+	next.report.Nameless = 0 // each part meets them
+	return next
 }
 
 // First reads both sides once. It calls progress now and then, with the rows of the topic and of the source
@@ -336,7 +331,7 @@ func (c *Comparison) Differences() []Difference {
 // Report returns the figures so far.
 func (c *Comparison) Report() Report {
 	r := c.report
-	r.DeadLetters = len(c.letters)
+	r.DeadLetters += len(c.letters)
 	if c.part.First == everyID.First { // each part meets them
 		r.DeadLetters += r.Nameless
 	}

@@ -13,6 +13,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
@@ -33,8 +34,8 @@ type Config struct {
 	Sources  *connect.Sources
 
 	patience time.Duration // 0: patience; for a test that does not want to wait for it
-	// marks are the readable watermarks by resource.
-	marks map[string]watermark.Watermark
+	// marks returns the readable watermarks by resource.
+	marks func() map[string]watermark.Watermark
 }
 
 // patience limits one part, beside the time that its requests take at the service's rate. A server that has
@@ -65,9 +66,12 @@ func Try(ctx context.Context, c Config) iter.Seq[Finding] {
 		requests := firstRows * len(c.over(config.REST))
 		atRate := float64(requests) / c.Settings.Store.MaxRequestsPerSecond * float64(time.Second)
 		within := cmp.Or(c.patience, patience+time.Duration(atRate))
-		reading, cancel := context.WithTimeout(ctx, min(connect.BrokerPatience, within))
-		c.marks, _, _ = producer.ReadWatermarks(reading, c.Cluster) // the part "kafka" reports the error
-		cancel()
+		c.marks = sync.OnceValue(func() map[string]watermark.Watermark {
+			ctx, cancel := context.WithTimeout(ctx, min(connect.BrokerPatience, within/2))
+			defer cancel()
+			marks, _, _ := producer.ReadWatermarks(ctx, c.Cluster) // the part "kafka" reports the error
+			return marks
+		})
 		results := make([]chan []Finding, len(parts))
 		for i, part := range parts {
 			results[i] = make(chan []Finding, 1)

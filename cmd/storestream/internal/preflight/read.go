@@ -102,7 +102,7 @@ func (f *findings) unknown(r *schemas.Resource, fields []string) {
 
 // readAll reads the resources side by side.
 func (c Config) readAll(ctx context.Context, f *findings, names []string) {
-	for _, mark := range c.marks {
+	for _, mark := range c.marks() {
 		c.Sources.Dialect().Load(mark.Dialect)
 	}
 	counts := metrics.New(prometheus.NewRegistry())
@@ -144,7 +144,7 @@ func (c Config) read(ctx context.Context, counts *metrics.Set, name string) (fir
 	start, now := c.Settings.Resources[name].Start, schemas.InstantOf(time.Now())
 	pass := poller.Request{Kind: poller.Pass, From: start, Complete: true, Started: now}
 	sweep := poller.Request{Kind: poller.Full, From: start, Started: now}
-	if mark, ok := c.marks[name]; ok {
+	if mark, ok := c.marks()[name]; ok {
 		pass.From, pass.Cursor, pass.Floor = max(start, mark.Settled), mark.Cursor, mark.Floor
 		pass.Identity, pass.Fields = mark.Identity, mark.Fields
 		sweep.Identity, sweep.Fields = mark.Identity, mark.Fields

@@ -79,8 +79,8 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 		return err
 	}
 	o.compare.MaxRecordBytes = limit
-	for number, more := 1, true; more; number++ {
-		part := reconcile.New(o.compare)
+	part := reconcile.New(o.compare)
+	for number := 1; ; number++ {
 		select {
 		case turn <- struct{}{}:
 		case <-ctx.Done():
@@ -101,19 +101,21 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 		if err := o.lookAgain(ctx, part); err != nil {
 			return err
 		}
-		o.figures, o.partitions = o.figures.Plus(part.Report()), part.Partitions()
+		o.figures, o.partitions = part.Report(), part.Partitions()
 		for _, d := range part.Differences() {
 			if o.found[d.Kind] = append(o.found[d.Kind], d.ID); len(d.Strays) > 0 {
 				o.strays++
 			}
 		}
 		ids, crowded := part.Part()
-		if more = ids.Last < math.MaxInt64; more && crowded && part.Suspects() > 0 {
-			o.stopped, more = ids.Last, false
+		if crowded && part.Suspects() > 0 {
+			o.stopped = ids.Last // MaxInt64 if it was the last part
 		}
-		o.compare.From = ids.Last + 1
+		if ids.Last == math.MaxInt64 || o.stopped < math.MaxInt64 {
+			return o.sameTopic(ctx, topicID)
+		}
+		part = part.Next()
 	}
-	return o.sameTopic(ctx, topicID)
 }
 
 // lookAgain looks again at the rows of a part that differ, each time when the running instance has had the
