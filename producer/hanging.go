@@ -9,9 +9,7 @@ import (
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
 	"go.uber.org/zap"
 
@@ -42,13 +40,7 @@ var errCannotAsk = errors.New("the brokers do not tell which transactions are op
 func openIn(ctx context.Context, c *Cluster, topics ...string) (open []kadm.DescribedProducer, err error) {
 	asked := make(kadm.TopicsSet)
 	for _, topic := range topics {
-		found, err := c.describe(ctx, topic)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range found.Partitions {
-			asked.Add(topic, p.Partition)
-		}
+		asked.Add(topic) // all partitions
 	}
 	described, err := c.admin.DescribeProducers(ctx, asked)
 	if ctx.Err() != nil {
@@ -156,44 +148,29 @@ func endHanging(ctx context.Context, c *Cluster, log *zap.Logger, topics ...stri
 	return ended, errors.Join(refused...)
 }
 
-// abortIn begins a transaction of a transactional id, adds a partition, writes nothing and aborts it. The
-// marker ends every open transaction of its producer id in that partition. (Otherwise the next commit of this
+// abortIn writes one record to the partition in a transaction of a transactional id, and aborts it. The marker
+// ends every open transaction of its producer id in that partition. (Otherwise the next commit of this
 // session would end that transaction, and publish records that no predecessor has committed.)
 //
-// The requests have the versions from before brokers added partitions by themselves: with newer ones a
-// transaction without a record would have no partitions.
+// The requests have the versions from before brokers added partitions by themselves. With newer ones a broker
+// takes the partition for a part of the transaction already, because one hangs there, and the coordinator
+// would write no marker to it.
 func abortIn(ctx context.Context, c *Cluster, id, topic string, partition int32) error {
 	cl, err := c.client(kgo.TransactionalID(id), kgo.TransactionTimeout(transactionTimeout),
-		kgo.MaxVersions(kversion.V3_5_0()))
+		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxVersions(kversion.V3_5_0()))
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	producerID, epoch, err := cl.ProducerID(ctx)
-	if err != nil {
+	if err := cl.BeginTransaction(); err != nil {
+		return fmt.Errorf("beginning a transaction of %s: %w", id, err)
+	}
+	record := &kgo.Record{Topic: topic, Partition: partition, Key: []byte{}}
+	if err := cl.ProduceSync(ctx, record).FirstErr(); err != nil {
+		return fmt.Errorf("adding the partition to a transaction of %s: %w", id, err)
+	}
+	if err := awaitPartitions(ctx, cl, topic); err != nil {
 		return err
 	}
-	add := kmsg.NewPtrAddPartitionsToTxnRequest()
-	add.TransactionalID, add.ProducerID, add.ProducerEpoch = id, producerID, epoch
-	t := kmsg.NewAddPartitionsToTxnRequestTopic()
-	t.Topic, t.Partitions = topic, []int32{partition}
-	add.Topics = append(add.Topics, t)
-	added, err := add.RequestWith(ctx, cl)
-	if err != nil {
-		return err
-	}
-	for _, answered := range added.Topics {
-		for _, p := range answered.Partitions {
-			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
-				return fmt.Errorf("adding the partition to a transaction of %s: %w", id, err)
-			}
-		}
-	}
-	end := kmsg.NewPtrEndTxnRequest()
-	end.TransactionalID, end.ProducerID, end.ProducerEpoch = id, producerID, epoch
-	ended, err := end.RequestWith(ctx, cl)
-	if err != nil {
-		return err
-	}
-	return kerr.ErrorForCode(ended.ErrorCode)
+	return cl.EndTransaction(ctx, kgo.TryAbort)
 }

@@ -148,9 +148,7 @@ func TestAnOwnerNoticesATransactionThatHidesItsCommits(t *testing.T) {
 // endOpen ends every open transaction in a topic, as kafka-transactions.sh abort does.
 func (s *stage) endOpen(topic string) {
 	s.t.Helper()
-	partitions := make(kadm.TopicsSet)
-	partitions.Add(topic, 0, 1, 2)
-	described, err := s.admin.DescribeProducers(s.ctx(), partitions)
+	described, err := s.admin.DescribeProducers(s.ctx(), kadm.TopicsSet{topic: s.partitions(topic)})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -277,7 +275,7 @@ func (s *stage) hang(transactionalID, topic string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for p := range int32(3) {
+	for p := range s.partitions(topic) {
 		part := kmsg.NewProduceRequestTopicPartition()
 		part.Partition, part.Records = p, transactional(id, epoch)
 		t := kmsg.NewProduceRequestTopic()
@@ -287,6 +285,16 @@ func (s *stage) hang(transactionalID, topic string) {
 		req.Topics = append(req.Topics, t)
 		s.send(ctx, cl, req)
 	}
+}
+
+// partitions are those of a topic.
+func (s *stage) partitions(topic string) map[int32]struct{} {
+	s.t.Helper()
+	found, err := s.admin.ListTopics(s.ctx(), topic)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return found.TopicsSet()[topic]
 }
 
 // transactional is a batch of one record, the first of a producer's epoch.

@@ -253,8 +253,8 @@ func TestATransactionThatStorestreamMayNotEndIsNamedWithTheCommandThatDoes(t *te
 	}
 	command := regexp.MustCompile(`(?m)kafka-transactions.sh --bootstrap-server \S+ --command-config FILE (.*)$`)
 	commands := command.FindAllStringSubmatch(err.Error(), -1)
-	if len(commands) != 3 {
-		t.Fatalf("%d commands, expected one for each of three partitions: %v", len(commands), err)
+	if len(commands) != 5 {
+		t.Fatalf("%d commands, expected one for each of five partitions: %v", len(commands), err)
 	}
 	for _, c := range commands {
 		tool := kafka.Tool("org.apache.kafka.tools.TransactionsCommand", strings.Fields(c[1])...)
