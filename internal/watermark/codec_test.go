@@ -33,7 +33,7 @@ func full() watermark.Watermark {
 	from, tried := int64(-9), schemas.Instant(5)
 	w.Sweep = &watermark.Sweep{Request: 2, At: 3, From: &from, Done: &watermark.Swept{Request: 2, Stale: 1},
 		Tried: &tried, Attempts: 5, NotBefore: &tried}
-	w.Identity = &watermark.Identity{Schema: "public", Kind: "v", Table: 1 << 31, LeadsTo: "9f", UpdatedAt: 6,
+	w.Identity = &watermark.Identity{Schema: "public", Kind: "v", Table: 1 << 31, LeadsTo: "9f",
 		System: "7/5", Timeline: 2, Started: 9, Xmin: 1 << 63}
 	w.Dialect = map[string]watermark.Proof{"days": {Value: "other", Evidence: "a row", Since: 3},
 		"updated_to": {Evidence: "another row", Since: 4}}

@@ -9,12 +9,10 @@ type Identity struct {
 	// table, v for a view, p for a partitioned table.
 	Schema string `json:"schema,omitempty"`
 	Kind   string `json:"kind,omitempty"`
-	// Table is its oid. LeadsTo is a hash of all relations that it leads to (partitions, children, the
-	// tables and views below a view), and of the views' definitions.
+	// Table is its oid. LeadsTo is a hash of all relations that it leads to (itself, partitions, children, the
+	// tables and views below a view), of the views' definitions, and of the number of its column updated_at.
 	Table   uint32 `json:"table,omitempty"`
 	LeadsTo string `json:"leads_to,omitempty"`
-	// UpdatedAt is the number of that column in the table.
-	UpdatedAt int16 `json:"updated_at,omitempty"`
 	// System is the cluster and the database in it. Timeline is the history. Started is the time since which
 	// the server has given out transaction ids in turn. It is MinInstant for a standby, which gives out no
 	// ids.

@@ -38,6 +38,7 @@ func (r *chunkReader) describe(ctx context.Context) (*table, error) {
 	case err != nil:
 		return nil, err
 	}
+	t.alone = t.kind == "r" && !children && !t.hidden
 	t.plainName = pgx.Identifier{t.schema, name}.Sanitize()
 	t.name, t.noFloor = t.plainName, noFloor(t.kind, t.hidden, children, privileged, t.identified)
 	if elsewhere != "" {

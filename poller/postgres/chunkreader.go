@@ -73,8 +73,9 @@ func newChunkReader(db *DB, c SourceConfig) *chunkReader {
 	return &chunkReader{SourceConfig: c, db: db, limit: c.MaxRows, width: firstWidth}
 }
 
-// chunks yields the rows of q after a place, in chunks. It chooses how much one transaction reads. If a transaction fails, it tries again behind the rows
-// that have come, as often as that may help, and yields the error that is left.
+// chunks yields the rows of q after a place, in chunks. It chooses how much one transaction reads. If a
+// transaction fails, it tries again behind the rows that have come, as often as that may help, and yields the
+// error that is left.
 //
 // The chunks' clocks follow one another in one history of the database. At least one chunk comes before the
 // end, maybe an empty one.

@@ -24,7 +24,7 @@ CASE WHEN pg_is_in_recovery() THEN
 ELSE ` + timelineSQL + ` END`
 
 // identitySQL asks what the name $1 leads to now ($2 is its table's full name), since when the server has
-// given out ids in turn, for the number of the column updated_at, and for the history.
+// given out ids in turn, and for the history.
 //
 // The clock does not show everything that may become of a table. Another schema of the search_path may have a
 // table of the name, a table that was alone may get children, and a view may lead elsewhere.
@@ -33,11 +33,9 @@ ELSE ` + timelineSQL + ` END`
 // they were rolled back, or committed with synchronous_commit off. A snapshot may have shown them as over. If
 // only one of its processes dies, the server recovers in the same way. It keeps its start time then, but its
 // statistics are reset. A standby gives out no ids, and replays only flushed ones.
-const identitySQL = belowSQL + `SELECT to_regclass($2) IS DISTINCT FROM to_regclass($1), ` +
-	elsewhereSQL + `, ` + leadsToSQL + `,
+const identitySQL = `SELECT to_regclass($2) IS DISTINCT FROM to_regclass($1),
 CASE WHEN NOT pg_is_in_recovery() THEN
-	greatest(pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()) END,
-coalesce((SELECT attnum FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'updated_at'), 0), `
+	greatest(pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()) END, `
 
 // identity reads the clock and the identity of t.
 func (r *chunkReader) identity(ctx context.Context, t *table) (*clock, watermark.Identity, error) {
@@ -47,20 +45,24 @@ func (r *chunkReader) identity(ctx context.Context, t *table) (*clock, watermark
 	if t.identified {
 		history = historySQL
 	}
-	q := statement{sql: identitySQL + history}
+	with, tables := "", aloneSQL
+	if !t.alone {
+		with, tables = belowSQL, elsewhereSQL+", "+leadsToSQL
+	}
+	q := statement{sql: with + identitySQL + tables + ", " + history}
 	q.param(pgtype.TextOID, t.bareName)
 	q.param(pgtype.TextOID, t.plainName)
 	var swapped bool
 	var elsewhere, leadsTo string
 	var started *time.Time
-	c, err := r.db.ask(ctx, t, &r.lineage, &q, &swapped, &elsewhere, &leadsTo, &started, &id.UpdatedAt,
-		&id.System, &id.Timeline)
+	c, err := r.db.ask(ctx, t, &r.lineage, &q, &swapped, &started, &elsewhere, &leadsTo, &id.System,
+		&id.Timeline)
 	switch {
 	case err != nil:
 		return nil, id, err
 	case elsewhere != "":
 		return nil, id, isElsewhere(t.plainName, elsewhere)
-	case swapped, leadsTo != t.leadsTo, id.UpdatedAt == 0:
+	case swapped, leadsTo != t.leadsTo:
 		return nil, id, errChanged
 	}
 	if started != nil {
@@ -84,13 +86,9 @@ func differs(id, before *watermark.Identity) *poller.LostError {
 	case before.Timeline != 0 && id.Timeline != 0 && id.Timeline != before.Timeline:
 		return lost(true, "the database was promoted or restored: it is on timeline %d, and was on %d",
 			id.Timeline, before.Timeline)
-	case before.Table != 0 && id.Table != before.Table:
-		return lost(true, "another table has its name: oid %d, and it was %d", id.Table, before.Table)
-	case before.Table != 0 && id.LeadsTo != before.LeadsTo:
-		return lost(true, "it leads to other tables, or a view below it was replaced")
-	case before.UpdatedAt != 0 && id.UpdatedAt != before.UpdatedAt:
-		return lost(true, "another column is called updated_at: number %d of the table, and it was %d",
-			id.UpdatedAt, before.UpdatedAt)
+	case before.Table != 0 && (id.Table != before.Table || id.LeadsTo != before.LeadsTo):
+		return lost(true, "its name leads to other tables (oid %d, and it was %d), a view or policy below it was "+
+			"replaced, or another column is called updated_at", id.Table, before.Table)
 	case min(before.Started, id.Started) != schemas.MinInstant && id.Started != before.Started:
 		return lost(true, "the server has started or recovered at %s, and may give out ids "+
 			"again that were over before", id.Started)

@@ -27,7 +27,7 @@ func (l *lineage) follow(c *clock) error {
 	if l.latest != nil {
 		replaced := c.timeline != 0 && c.timeline < l.timeline // a primary that was replaced still answers
 		switch {
-		case !replaced && !c.standby && c.next < l.latest.xmax: // it will give out ids again. A standby may only lag
+		case !replaced && !c.standby && c.next < l.latest.xmax: // ids are given out again. A standby may only lag
 			return lostDatabase("the next transaction gets id %d, and %d was over", c.next, l.latest.xmax-1)
 		case l.timeline != 0 && c.timeline > l.timeline:
 			return lostDatabase("its timeline is %d, and was %d", c.timeline, l.timeline)

@@ -70,16 +70,12 @@ func (p *pass) inherit(r poller.Request) {
 		(!c.known || at.HorizonTime <= c.time) {
 		p.horizons.record(horizon{time: at.HorizonTime, next: at.HorizonNext})
 	}
-	id := r.Identity
-	fromStandby := id != nil && id.Table != 0 && id.Started == schemas.MinInstant
-	read := p.horizons.began != nil
+	first, id := p.horizons.began == nil, r.Identity
 	if c.standby {
-		read = p.horizons.replayed != nil || !fromStandby
+		first = p.horizons.replayed == nil && id != nil && id.Table != 0 && id.Started == schemas.MinInstant
 	}
-	if p.firstLoad || !c.known || read {
-		return
-	}
-	if c.time.Add(p.horizons.allowed) < p.from.Add(p.horizons.overlap) {
+	back := c.time.Add(p.horizons.allowed) < p.from.Add(p.horizons.overlap)
+	if first && back && c.known && !p.firstLoad {
 		p.horizons.wentBack(c.time)
 	}
 }
@@ -286,7 +282,14 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 		}
 	}
 	if !part.undated && part.until == nil && p.bad == nil {
-		p.moveCursor(c.end)
+		// The horizon in the cursor lets the rest of the pass settle what came before.
+		p.cursor = &watermark.Cursor{UpdatedAt: c.end.instant(), ID: c.end.id, Xmin: p.xmin, Started: p.started}
+		if p.floor != nil {
+			p.cursor.Floor = newFloor(coarse(p.xmin), p.from)
+		}
+		if h := p.horizons.best(p.xmin); h != nil {
+			p.cursor.HorizonTime, p.cursor.HorizonNext = h.time, h.next
+		}
 	}
 	b.Cursor = p.cursor
 
@@ -298,15 +301,4 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 		}
 	}
 	return b, nil
-}
-
-// moveCursor moves the cursor to end. The horizon in it lets the rest of the pass settle what came before.
-func (p *pass) moveCursor(end key) {
-	p.cursor = &watermark.Cursor{UpdatedAt: end.instant(), ID: end.id, Xmin: p.xmin, Started: p.started}
-	if p.floor != nil {
-		p.cursor.Floor = newFloor(coarse(p.xmin), p.from)
-	}
-	if h := p.horizons.best(p.xmin); h != nil {
-		p.cursor.HorizonTime, p.cursor.HorizonNext = h.time, h.next
-	}
 }

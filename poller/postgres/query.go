@@ -127,7 +127,9 @@ func since(from schemas.Instant, ids *reconcile.Range) query {
 
 // named asks for the rows with these ids, in the order of id.
 func named(ids []int64) query {
-	return byID(func(s *statement, _ *table) string { return "id = ANY(" + s.param(pgtype.Int8ArrayOID, ids) + ")" })
+	return byID(func(s *statement, _ *table) string {
+		return "id = ANY(" + s.param(pgtype.Int8ArrayOID, ids) + ")"
+	})
 }
 
 // byID asks for the rows of a condition in the order of id, which never changes. The smallest int64 has no id

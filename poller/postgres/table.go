@@ -37,7 +37,9 @@ type table struct {
 	schema, kind string
 	// identified is set if the role may ask for the identity of the database (historySQL).
 	identified bool
-	leadsTo    string // the answer to leadsToSQL
+	// alone is set for an ordinary table without children and row security.
+	alone   bool
+	leadsTo string // the answer to leadsToSQL
 	// lockable is set if the role may take the lightest lock on the table and on all relations that it leads
 	// to. That needs the right to all columns; below a view, the view's owner needs it.
 	lockable bool
@@ -113,9 +115,19 @@ const elsewhereSQL = `coalesce(
 		WHERE coalesce(current_setting(s[1], true), '') = ''), '')`
 
 // leadsToSQL names all of them, and for each rule the transaction that defined it: CREATE OR REPLACE VIEW or
-// ALTER POLICY may show other rows of the same tables.
-const leadsToSQL = `concat_ws(',', (SELECT string_agg(concat(oid, kind), ',' ORDER BY oid) FROM below),
+// ALTER POLICY may show other rows of the same tables. It begins with the number of the column updated_at: if
+// it is dropped and added again with a default, all rows are stamped and none is written.
+const leadsToSQL = `concat_ws(',', ` + updatedAtSQL + `,
+	(SELECT string_agg(concat(oid, kind), ',' ORDER BY oid) FROM below),
 	(SELECT string_agg(concat(oid, '/', xmin), ',' ORDER BY oid) FROM all_rules))`
+
+const updatedAtSQL = `(SELECT attnum FROM pg_attribute
+	WHERE attrelid = to_regclass($1) AND attname = 'updated_at')`
+
+// aloneSQL gives the answers of elsewhereSQL and leadsToSQL for a table that was alone, and maybe is not any
+// more. It is cheaper: with those a pass took 18 ms in place of 3.
+const aloneSQL = `'', coalesce((SELECT concat_ws(',', ` + updatedAtSQL + `, concat(oid, relkind),
+	CASE WHEN relhassubclass THEN 'children' END) FROM pg_class WHERE oid = to_regclass($1)), '')`
 
 // isElsewhere returns the *poller.BlockedError for an answer to elsewhereSQL that is not "".
 //
