@@ -45,10 +45,6 @@ func (b *batchOfDays) adapt(days int, o paging.Outcome, r *paging.Reader) (again
 		return true
 	}
 	b.perDay = float64(o.Rows) / float64(days)
-	b.days = min(4*days, maxDays)
-	if b.perDay == 0 {
-		return false
-	}
 	// A single page is filled further than a part of a day: the past gains no rows, so only days that differ
 	// make it too much. Several pages are twice as many as before, up to the middle of the last one, so that
 	// its number is guessed right.
@@ -56,6 +52,6 @@ func (b *batchOfDays) adapt(days int, o paging.Outcome, r *paging.Reader) (again
 	if r.CountsAll {
 		full = min(2*max(1, math.Ceil(float64(o.Rows)/page)), maxBatchPages) - 0.5
 	}
-	b.days = max(1, min(b.days, int(min(full*page/b.perDay, maxDays))))
+	b.days = max(1, min(4*days, int(min(full*page/b.perDay, maxDays)))) // no row: four times as many
 	return false
 }

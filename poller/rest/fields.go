@@ -101,7 +101,7 @@ func (f *fields) lost(ctx context.Context, rd *read, i int, w window, page, size
 		case err != nil:
 			return err
 		case others == 0:
-			return fmt.Errorf("%s: rows lack the field %s, which every row had, and there are no others to compare "+
+			return fmt.Errorf("%s: rows lack a field that every row had (%s), and there are no others to compare "+
 				"them with", f.res.Name, name)
 		case without == others:
 			return &poller.BlockedError{What: fmt.Sprintf("%s: the service's rows have lost %s: every row had it, "+

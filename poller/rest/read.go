@@ -109,7 +109,7 @@ func (rd *read) pages(ctx context.Context, w window, m *paging.Machine) (o pagin
 		if cut := q.Created.To != future && !rd.proofs[created].Whole; cut && err == nil && !rd.replan {
 			if !rd.tried {
 				rd.tried = true
-				rd.unsure, err = rd.learnUpTo(ctx, created, window{always, always})
+				rd.unsure, err = rd.learnUpTo(ctx, created, always)
 			}
 			a.Doubt = cmp.Or(a.Doubt, rd.unsure)
 		}
@@ -152,7 +152,7 @@ func (rd *read) checkEnd(ctx context.Context, w window, o *paging.Outcome) (err 
 	if !o.Whole || last == future {
 		return nil
 	}
-	o.Why, err = rd.learnUpTo(ctx, dimension, on(dimension, span{From: last, To: last + 1}))
+	o.Why, err = rd.learnUpTo(ctx, dimension, span{From: last, To: last + 1})
 	o.Whole = o.Why == ""
 	return err
 }

@@ -41,11 +41,11 @@ func (rd *read) learn(dimension int, at schemas.Instant, asked span) {
 	}
 }
 
-// learnUpTo finds out how the service reads the to_ dates of a dimension, if the rows of w show it. It
-// publishes nothing. If the service reads them otherwise than this read takes it, learnUpTo sets replan. It
-// returns why that could not be found out now. Otherwise the service reads them as this read takes it, or no
-// row of w makes a difference.
-func (rd *read) learnUpTo(ctx context.Context, dimension int, w window) (why string, err error) {
+// learnUpTo finds out how the service reads the to_ dates of a dimension, if the rows of some days show it.
+// It publishes nothing. If the service reads them otherwise than this read takes it, learnUpTo sets replan.
+// It returns why that could not be found out now. Otherwise the service reads them as this read takes it, or
+// no such row makes a difference.
+func (rd *read) learnUpTo(ctx context.Context, dimension int, days span) (why string, err error) {
 	defer rd.src.parser.Missing(nil) // of the rows that are only looked at
 	c, proof := &rd.src.calendar, &rd.proofs[dimension]
 	until := c.clock.Service().Add(-c.overlap)
@@ -53,13 +53,12 @@ func (rd *read) learnUpTo(ctx context.Context, dimension int, w window) (why str
 		// A row that can decide: by preference it is at no zone's midnight. It is older than the overlap, so
 		// that it is on all pages on which it will be.
 		at := schemas.MinInstant
-		decider := rd.times(dimension, func(t schemas.Instant) (enough bool) {
+		why, err := rd.look(ctx, dimension, days, func(t schemas.Instant) (enough bool) {
 			if t >= 0 && t < until && proof.Decides(t) {
 				at = t
 			}
 			return at != schemas.MinInstant && at%dialect.Quarter != 0
 		})
-		why, err := rd.glance(ctx, w, 0, paging.PageSize, decider)
 		if why != "" || err != nil || at == schemas.MinInstant {
 			return why, err
 		}
@@ -69,13 +68,12 @@ func (rd *read) learnUpTo(ctx context.Context, dimension int, w window) (why str
 			// midnights, that does no harm. Asked for with the day after they show rows of that, and are
 			// read as in another zone.
 			asked := span{From: alone, To: alone}
-			decides := rd.times(dimension, func(t schemas.Instant) (enough bool) {
+			why, err := rd.look(ctx, dimension, asked, func(t schemas.Instant) (enough bool) {
 				if proof.MetAlone(t); proof.Whole {
 					c.dialect.Prove(toDates[dimension], dialect.Whole, rowAmong(t, asked))
 				}
 				return proof.Whole
 			})
-			why, err := rd.glance(ctx, on(dimension, asked), 0, paging.PageSize, decides)
 			if why != "" || err != nil {
 				return why, err
 			}
@@ -84,11 +82,10 @@ func (rd *read) learnUpTo(ctx context.Context, dimension int, w window) (why str
 			continue
 		}
 		still := false
-		there := rd.times(dimension, func(t schemas.Instant) (enough bool) {
+		why, err = rd.look(ctx, dimension, days, func(t schemas.Instant) (enough bool) {
 			still = still || t < until && dayOf(t) == d && proof.Decides(t)
 			return still
 		})
-		why, err = rd.glance(ctx, w, 0, paging.PageSize, there)
 		switch {
 		case why != "" || err != nil:
 			return why, err
@@ -103,10 +100,12 @@ func (rd *read) learnUpTo(ctx context.Context, dimension int, w window) (why str
 	return "", nil
 }
 
-// times gives take the times by which a dimension goes, of the rows on a page, until one is enough. Out of a
-// cache they prove nothing.
-func (rd *read) times(dimension int, take func(schemas.Instant) (enough bool)) func(client.Page) bool {
-	return func(p client.Page) bool {
+// look gives take the times by which a dimension goes, of the rows of some days, until one is enough. Out of
+// a cache they prove nothing.
+func (rd *read) look(
+	ctx context.Context, dimension int, days span, take func(schemas.Instant) (enough bool),
+) (doubt string, err error) {
+	return rd.glance(ctx, on(dimension, days), 0, paging.PageSize, func(p client.Page) (enough bool) {
 		for _, raw := range p.Rows {
 			rec, reject := rd.src.parser.Parse(raw)
 			at, ok := rec.UpdatedAt, reject == nil
@@ -118,5 +117,5 @@ func (rd *read) times(dimension int, take func(schemas.Instant) (enough bool)) f
 			}
 		}
 		return false
-	}
+	})
 }

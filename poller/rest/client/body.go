@@ -20,9 +20,9 @@ const (
 )
 
 // errTooMuch: the answer exceeds maxBody or maxRows.
-var errTooMuch = fmt.Errorf("the answer is longer than %d MiB or has more than %d rows, and a page of 1000 rows "+
-	"takes some 400 KiB: nothing of it is used. Either a row holds far too much, or the service does not end its "+
-	"answer: ask its owner", maxBody>>20, maxRows)
+var errTooMuch = fmt.Errorf("the answer is longer than %d MiB or has more than %d rows, and a page of 1000 "+
+	"rows takes some 400 KiB: nothing of it is used. Either a row holds far too much, or the service does not "+
+	"end its answer: ask its owner", maxBody>>20, maxRows)
 
 // read reads the body of an answer whole. A compressed one counts with its length after decompression.
 //

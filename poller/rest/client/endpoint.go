@@ -216,7 +216,8 @@ func unclear(status int) bool {
 // accepted tells the limiter that the service did not refuse the request sent at sent for its rate.
 func (c *Client) accepted(sent time.Time) {
 	if refused := c.limit.accepted(sent); refused >= longPause {
-		c.cfg.Log.Info("the service no longer refuses requests for their rate", zap.Duration("refused_for", refused))
+		c.cfg.Log.Info("the service no longer refuses requests for their rate",
+			zap.Duration("refused_for", refused))
 	}
 }
 

@@ -104,11 +104,7 @@ func (l *ledger) limit(p *pass) {
 	if p.alike != l.alike.rows {
 		l.alike = bound{p.alike, l.passes}
 	}
-	n := p.n
-	if !p.ofOneSet(n) {
-		n = -1
-	}
-	if n != l.count.rows {
+	if n := p.ofOneSet(); n != l.count.rows {
 		l.count = bound{n, l.passes}
 	}
 }

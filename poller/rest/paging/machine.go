@@ -86,7 +86,7 @@ func (m *Machine) count(guess, limit int) Outcome {
 	switch {
 	case p.cut || p.doubt != "":
 	case o.Rows == p.atMost():
-		o.Whole = p.last == 0 || p.ofOneSet(o.Rows)
+		o.Whole = p.last == 0 || p.alike == o.Rows
 	case r.NoEnd:
 		o.Whole = p.counted()
 	}
@@ -153,7 +153,8 @@ func (m *Machine) part(created Span, divisible bool) (Outcome, []Span) {
 		p.known = map[Day]int{}
 	}
 	p.forward()
-	o := Outcome{Rows: len(p.different()), Requests: p.answers, Paged: !p.snapshot() && (p.last > 0 || !p.endless)}
+	o := Outcome{Rows: len(p.different()), Requests: p.answers,
+		Paged: !p.snapshot() && (p.last > 0 || !p.endless)}
 	if o.Whole = p.doubt == "" && p.snapshot(); o.Whole {
 		return o, nil
 	}

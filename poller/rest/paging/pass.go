@@ -61,7 +61,8 @@ type pass struct {
 
 func (m *Machine) newPass(created Span, size int) *pass {
 	return &pass{m: m, r: m.r, created: created, size: size,
-		seen: map[uint64]bool{}, changed: map[uint64]bool{}, count: -1, countBefore: -1, greatest: -1, n: -1, said: -1}
+		seen: map[uint64]bool{}, changed: map[uint64]bool{},
+		count: -1, countBefore: -1, greatest: -1, n: -1, said: -1}
 }
 
 // ask asks for a page and enters the answer.
@@ -352,17 +353,19 @@ func (p *pass) atMost() int {
 	return p.last*p.size + p.end
 }
 
-// ofOneSet reports whether all rows that were met were in one set, of so many: S(t) at another t is larger or
-// smaller. So the instants of the answers do not matter.
-func (p *pass) ofOneSet(rows int) bool { return p.alike == rows }
+// ofOneSet returns n if all rows that were met were in one set, of so many: S(t) at another t is larger or
+// smaller. So the instants of the answers do not matter. Otherwise it returns -1.
+func (p *pass) ofOneSet() int {
+	if p.alike == p.n {
+		return p.n
+	}
+	return -1
+}
 
 // counted reports whether as many rows were met as the service counted: before it showed the first of a
 // shrinking set, and with each; and after it showed the last of a growing one.
 func (p *pass) counted() bool {
-	n := p.n
-	if !p.ofOneSet(n) {
-		n = -1
-	}
+	n := p.ofOneSet()
 	if p.m.set.Growing {
 		n = p.greatest
 	}
