@@ -227,6 +227,9 @@ func TestAKeySubjectThatHoldsAnotherSchemaIsRefused(t *testing.T) {
 	if _, ok := fake.GetSchema("store.orders-key", 2); ok {
 		t.Error("a second key schema was registered")
 	}
+	if fake.SubjectExists("store.orders-value") {
+		t.Error("a schema of values was registered beside it")
+	}
 	_, _, err = g.Ensure(t.Context(), "store.orders", load(t).Get("orders"), true, true)
 	faultIs(t, err, KeyChanged, "store.orders-key")
 }
