@@ -1,7 +1,6 @@
 package producer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,18 +75,13 @@ type rowReader struct {
 	registry *registry.Client
 	target   target // its ids may be 0, which means unknown
 	home     func(*kgo.Record) int32
-	byID     map[int]valueReader
-}
-
-// valueReader reads the values under one schema id, or says why they cannot be read.
-type valueReader struct {
-	*schemas.ValueReader
-	err error
+	// byID reads the values under one schema id, or says why they cannot be read.
+	byID map[int]func(value []byte) (schemas.Value, error)
 }
 
 func newRowReader(c *Cluster, t target, partitions int) *rowReader {
 	return &rowReader{registry: c.cfg.Registry, target: t, home: partitionsOf(partitions),
-		byID: make(map[int]valueReader)}
+		byID: make(map[int]func([]byte) (schemas.Value, error))}
 }
 
 // decode yields the records, decoded. It leaves out rows that are not wanted; nil: all are.
@@ -143,19 +137,22 @@ func (r *rowReader) read(ctx context.Context, record *kgo.Record) (p watermark.P
 // value decodes a value. The error is errNotOurs, or the registry's.
 func (r *rowReader) value(ctx context.Context, value []byte) (decoded schemas.Value, err error) {
 	id, err := schemas.SchemaID(value)
-	reader, known := r.byID[id]
+	read, known := r.byID[id]
 	if err == nil && !known {
 		writer := "" // today's schema
 		if id != r.target.valueID {
 			writer, err = r.registry.Schema(ctx, id)
 		}
 		if err == nil { // a schema that does not fit is remembered, too: a million records may have it
-			reader.ValueReader, reader.err = schemas.NewValueReader(r.target.resource, writer)
-			r.byID[id] = reader
+			reader, wrong := schemas.NewValueReader(r.target.resource, writer)
+			if read = reader.Read; wrong != nil {
+				read = func([]byte) (schemas.Value, error) { return schemas.Value{}, wrong }
+			}
+			r.byID[id] = read
 		}
 	}
-	if err = cmp.Or(err, reader.err); err == nil {
-		decoded, err = reader.Read(value)
+	if err == nil {
+		decoded, err = read(value)
 	}
 	if err != nil && !registry.Retryable(err) {
 		err = fmt.Errorf("%w: its value: %w", errNotOurs, err)

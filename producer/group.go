@@ -17,9 +17,9 @@ import (
 	"github.com/storestream/storestream/internal/wait"
 )
 
-// ErrRevoked is the cause of the end of an owner's context, beside that of the context that Run was given: the
-// group gives the resource to another member, or went on without this one. Abort, close, and return within
-// seconds.
+// ErrRevoked is the cause of the end of an owner's context, beside that of the context that Run was given.
+// The group gives the resource to another member, or went on without this one. Abort, close, and return
+// within seconds.
 var ErrRevoked = errors.New("the group takes the resource away")
 
 const (

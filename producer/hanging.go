@@ -148,13 +148,12 @@ func endHanging(ctx context.Context, c *Cluster, log *zap.Logger, topics ...stri
 	return ended, errors.Join(refused...)
 }
 
-// abortIn writes one record to the partition in a transaction of a transactional id, and aborts it. The marker
-// ends every open transaction of its producer id in that partition. (Otherwise the next commit of this
+// abortIn writes one record to the partition in a transaction of a transactional id, and aborts it. The
+// marker ends every open transaction of its producer id in that partition. (Otherwise the next commit of this
 // session would end that transaction, and publish records that no predecessor has committed.)
 //
-// The requests have the versions from before brokers added partitions by themselves. With newer ones a broker
-// takes the partition for a part of the transaction already, because one hangs there, and the coordinator
-// would write no marker to it.
+// In the versions of before brokers added partitions by themselves the client tells the coordinator of the
+// partition. A newer broker may take the partition for added already, because a transaction hangs there.
 func abortIn(ctx context.Context, c *Cluster, id, topic string, partition int32) error {
 	cl, err := c.client(kgo.TransactionalID(id), kgo.TransactionTimeout(transactionTimeout),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxVersions(kversion.V3_5_0()))

@@ -163,8 +163,8 @@ func TestARequestThatWasAcceptedIsNotGivenAgainWhileOthersFloodTheTopic(t *testi
 	}
 }
 
-// A transaction that another program leaves open in the topic keeps no takeover waiting, and no request that is
-// before it.
+// A transaction that another program leaves open in the topic keeps no takeover waiting, and no request that
+// is before it.
 func TestATransactionThatIsLeftOpenKeepsNoRequestBack(t *testing.T) {
 	s := plainStage(t)
 	c := s.cluster("a", nil)
