@@ -96,11 +96,10 @@ func parseDecimal(text []byte, precision, scale int) (d decimal, ok bool) {
 		}
 	} else if len(whole)+len(fraction) <= 19 { // as nearly every price
 		var v uint64
-		for _, c := range whole {
-			v = v*10 + uint64(c-'0')
-		}
-		for _, c := range fraction {
-			v = v*10 + uint64(c-'0')
+		for _, digits := range [...][]byte{whole, fraction} {
+			for _, c := range digits {
+				v = v*10 + uint64(c-'0')
+			}
 		}
 		if short, ok := shortDecimal(d.neg, v, scale-len(fraction), precision); ok {
 			return short, true

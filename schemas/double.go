@@ -1,7 +1,6 @@
 package schemas
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math"
 	"strconv"
@@ -49,6 +48,11 @@ func finite(n float64) bool { return !math.IsNaN(n) && !math.IsInf(n, 0) }
 // parseDouble reads a number as the nearest double, as every JSON and SQL reader does. It fails if no double
 // is near (1e999).
 func parseDouble(text []byte) (float64, bool) {
+	for _, c := range text { // ParseFloat takes Inf, NaN, hexadecimal and underscores too
+		if c-'0' > 9 && c != '.' && c != '-' && c != '+' && c|0x20 != 'e' {
+			return 0, false
+		}
+	}
 	v, err := strconv.ParseFloat(string(text), 64)
-	return v, err == nil && finite(v) && !bytes.ContainsAny(text, "xX") // it takes Inf and hexadecimal too
+	return v, err == nil
 }

@@ -141,18 +141,23 @@ func parseShortInstant(t []byte) (i Instant, ok bool) {
 		t[16] != ':' || t[19] != 'Z' {
 		return 0, false
 	}
-	var n [7]int // century, year, month, day, hour, minute, second
-	for i, at := range [len(n)]int{0, 2, 5, 8, 11, 14, 17} {
-		tens, ones := t[at]-'0', t[at+1]-'0'
-		if tens > 9 || ones > 9 {
-			return 0, false
-		}
-		n[i] = int(tens)*10 + int(ones)
-	}
-	date := time.Date(n[0]*100+n[1], time.Month(n[2]), n[3], 0, 0, 0, 0, time.UTC)
-	i = InstantOf(date) + Instant(n[4]*3600+n[5]*60+n[6])*1e6
-	return i, n[2] >= 1 && n[2] <= 12 && n[3] >= 1 && (n[3] <= 28 || date.Day() == n[3]) && n[4] <= 23 &&
-		n[5] <= 59 && n[6] <= 59 && i >= MinInstant
+	century, ok1 := twoDigits(t[0:])
+	years, ok2 := twoDigits(t[2:])
+	month, ok3 := twoDigits(t[5:])
+	day, ok4 := twoDigits(t[8:])
+	hour, ok5 := twoDigits(t[11:])
+	minute, ok6 := twoDigits(t[14:])
+	second, ok7 := twoDigits(t[17:])
+	date := time.Date(century*100+years, time.Month(month), day, 0, 0, 0, 0, time.UTC)
+	i = InstantOf(date) + Instant(hour*3600+minute*60+second)*1e6
+	return i, ok1 && ok2 && ok3 && ok4 && ok5 && ok6 && ok7 && month >= 1 && month <= 12 &&
+		day >= 1 && (day <= 28 || date.Day() == day) && hour <= 23 && minute <= 59 && second <= 59 &&
+		i >= MinInstant
+}
+
+func twoDigits(b []byte) (int, bool) {
+	tens, ones := b[0]-'0', b[1]-'0'
+	return int(tens)*10 + int(ones), tens <= 9 && ones <= 9
 }
 
 // postgresEpoch is 2000-01-01T00:00:00Z, from which PostgreSQL counts.
