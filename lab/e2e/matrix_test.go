@@ -307,8 +307,8 @@ func followVariety(t *testing.T, v variety, shared *stack, prefix string) {
 	s.fake.StartTraffic(25)
 	p := s.spawn(append([]string{"run"}, v.args...)...)
 	if len(v.loaded) > 0 {
-		// The shop rests until the first load is over: where chance alone closes a day, each row that it writes meanwhile makes the passes longer, and
-		// on a slow machine the first load then never ends.
+		// The shop rests until the first load is over. If chance alone closes a day, each row written meanwhile
+		// makes the passes longer.
 		s.changes(60)
 		s.fake.StartTraffic(0)
 		p.isReady()

@@ -37,7 +37,8 @@ func (t *table) cutLong() *table {
 	var list, left []string // by column
 	width := []string{"0"}
 	for _, c := range t.columns {
-		name, length, weight := pgx.Identifier{c.Name}.Sanitize(), "", 1
+		name, weight := pgx.Identifier{c.Name}.Sanitize(), 1
+		var length string
 		switch {
 		case schemas.IsText(c.DataTypeOID):
 			length = fmt.Sprintf("CASE WHEN getdatabaseencoding() IN ('UTF8', 'SQL_ASCII') "+

@@ -35,8 +35,12 @@ func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err er
 			})
 			return empty
 		}
+		empty := isEmpty(rd.last)
+		if empty {
+			empty = isEmpty(rd.last)
+		}
 		switch {
-		case isEmpty(rd.last) && isEmpty(rd.last):
+		case empty:
 			first = rd.last + 1
 		case known != past:
 			first = known
