@@ -203,6 +203,8 @@ func (p *pass) follows(cursor *watermark.Cursor) *poller.LostError {
 	case cursor.Xmin > p.clock.next || cursor.HorizonNext > p.clock.next:
 		return lost(true, "the server has not given out the transaction ids of the cursor: it lags, or was "+
 			"restored")
+	case cursor.UpdatedAt < p.from:
+		return lost(false, "the cursor lies before settled")
 	case cursor.Floor != nil && p.table.noFloor != "":
 		return lost(false, "%s", p.table.noFloor)
 	}
