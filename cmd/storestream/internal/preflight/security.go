@@ -27,7 +27,7 @@ func trySecurity(_ context.Context, c Config, f *findings) {
 	}
 	if s.HTTP.InClear() {
 		f.add(Warning, "status", "listen on 127.0.0.1, or set http.tls and http.token",
-			"the status page at %s can be read from other machines, without a token or in clear", s.HTTP.Listen)
+			"the status page at %s, and http.token if it is set, travel in clear beyond this machine", s.HTTP.Listen)
 	}
 	f.files(c)
 }

@@ -48,7 +48,7 @@ func TestWhatIsInClearOrUnverifiedIsNamed(t *testing.T) {
 			Found: "to schemas rows and schemas go to any server that answers there"},
 		"postgres.dsn=postgres://u:p@db/store?sslmode=require security.allow_unverified=postgres": {
 			About: "postgres", Found: "would go to any server", Do: "sslmode=verify-full"},
-		"http.listen=:8080":                             {About: "status", Found: "from other machines"},
+		"http.listen=:8080":                             {About: "status", Found: "beyond this machine"},
 		"http.listen=:8080 http.token=0123456789abcdef": {About: "status", Do: "http.tls"},
 	} {
 		says(t, secured(t, strings.Fields(setting)...), Warning, "security", wants.About, wants.Found, wants.Do)
