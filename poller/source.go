@@ -46,7 +46,7 @@ const (
 // Request names the rows to read.
 type Request struct {
 	Kind Kind
-	// From is where a Pass starts: the watermark's settled. MinInstant: from the earliest row.
+	// From is the instant at which a Pass starts: the watermark's settled. MinInstant: from the earliest row.
 	From schemas.Instant
 	// Cursor is where a Pass that was cut short goes on. A batch of that pass named it. nil means at From.
 	Cursor *watermark.Cursor
@@ -103,7 +103,7 @@ type Batch struct {
 
 // Done says how far a complete read reached.
 type Done struct {
-	// Started is when the pass began (Request.Started, or Cursor.Started where it went on from a cursor).
+	// Started is when the pass began (Request.Started, or Cursor.Started if it went on from a cursor).
 	Started schemas.Instant
 	// Complete, of a pass: it read from Request.From to the end and met everything that was visible when it
 	// began, also what passes before it had met, so as_of becomes Started. A cheap pass over REST met every

@@ -145,7 +145,7 @@ func writeJSON(w io.Writer, v any) error {
 // spacesAtEnd are those that tabwriter puts in place of a last cell that is empty.
 var spacesAtEnd = regexp.MustCompile(" +\n")
 
-// printTable writes rows, of which the first is the header, as aligned columns.
+// printTable writes rows as aligned columns. The first row is the header.
 func printTable(w io.Writer, rows [][]string) error {
 	var text strings.Builder
 	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)

@@ -17,7 +17,7 @@ import (
 	"github.com/storestream/storestream/producer"
 )
 
-// following is a request of which the command prints how far the running instance is with it.
+// following is a request. The command prints the progress of the running instance with it.
 type following struct {
 	watermark.Request
 	env   *environment

@@ -39,7 +39,7 @@ type Difference struct {
 	Newest  *watermark.Published
 	// Letter is set if the row had a dead letter when the comparison began.
 	Letter bool
-	// Strays are the newest records of the row in partitions where they do not belong (watermark.Stray). They
-	// make the row differ even if its own record is right.
+	// Strays are the newest records of the row in partitions of other keys (watermark.Stray). They make the
+	// row differ even if its own record is right.
 	Strays []watermark.Published
 }

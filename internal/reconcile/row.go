@@ -43,7 +43,7 @@ type suspect struct {
 	topicRead bool
 	// newest is the topic's newest record of a row that is named, a tombstone too. It is nil if there is none.
 	newest  *watermark.Published
-	strays  []watermark.Published // its newest records in partitions where they do not belong
+	strays  []watermark.Published // its newest records in partitions of other keys
 	letter  bool                  // it has a dead letter
 	named   bool                  // it stays a suspect even if it does not differ
 	counted int                   // its bytes in Comparison.kept

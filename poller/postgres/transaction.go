@@ -92,8 +92,7 @@ func (db *DB) begin(ctx context.Context, t *table, l *lineage, q *statement) (*t
 	return tx, nil
 }
 
-// scan reads the next result, of one row, into dest. It does not keep further rows, of which there may be no
-// end.
+// scan reads the next result, of one row, into dest. It does not keep further rows: they may have no end.
 func (tx *transaction) scan(dest ...any) error {
 	if tx.rows == nil && !tx.results.NextResult() {
 		return errShort

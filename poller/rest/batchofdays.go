@@ -27,8 +27,8 @@ type batchOfDays struct {
 }
 
 // machine returns the Machine that reads set, the rows of so many days: in one counted pass, if the service
-// counts all rows. A day of which that does not show all rows is read in parts. So is the newest one: its
-// rows move most.
+// counts all rows. If that pass does not show all rows of a day, the day is read in parts. So is the newest
+// day: its rows move most.
 func (b *batchOfDays) machine(r *paging.Reader, set paging.Set, days int, newest bool) *paging.Machine {
 	if b.counted = r.CountsAll && !b.parts && !newest; !b.counted {
 		return r.Read(set)

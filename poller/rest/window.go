@@ -64,7 +64,7 @@ func (w window) String() string {
 }
 
 // query is the request for one page of w, so that all of its last days is in it: midnights is set for a
-// dimension of which the to_ dates are midnights. The service refuses a request without any date, so a window
+// dimension if its to_ dates are midnights. The service refuses a request without any date, so a window
 // without bounds asks for everything until the last day that can be written.
 func (w window) query(midnights [2]bool, page, size int) string {
 	v := url.Values{"page": {strconv.Itoa(page)}, "page_size": {strconv.Itoa(size)}}

@@ -31,7 +31,7 @@ const mostEvidence = 500
 // Auto is the setting of a property that answers are to show.
 const Auto = "auto"
 
-// New returns a dialect of which only the values in set are known, by property name. log may be nil.
+// New returns a dialect that knows only the values in set, by property name. log may be nil.
 func New(set map[string]string, log *zap.Logger) *Dialect {
 	wall := func() schemas.Instant { return schemas.InstantOf(time.Now()) }
 	d := &Dialect{log: cmp.Or(log, zap.NewNop()), now: wall, set: map[string]string{}}

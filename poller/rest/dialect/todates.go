@@ -56,7 +56,7 @@ type ToDate struct {
 	hasAlone bool
 }
 
-// Met takes the time of a row in the answer to days of which the last one begins at last.
+// Met takes the time of a row in the answer to days. The last of these days begins at last.
 func (t *ToDate) Met(at, last schemas.Instant) {
 	t.Whole = t.Whole || at > last.Add(latestMidnight)
 }

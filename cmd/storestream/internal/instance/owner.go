@@ -172,14 +172,14 @@ func clock() poller.Moment {
 	return poller.Moment{Now: now, Wall: schemas.InstantOf(now)}
 }
 
-// change changes what the owner does now.
+// change changes the owner's activity.
 func (o *owner) change(change func(*live)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	change(&o.live)
 }
 
-// turn notes that p polls from now on. If p is nil, doing is what the owner does instead, and err is the
+// turn notes that p polls from now on. If p is nil, doing is the owner's other activity, and err is the
 // failure that it is in.
 func (o *owner) turn(p *poller.Poller, doing string, err error) {
 	o.change(func(l *live) {
@@ -187,7 +187,7 @@ func (o *owner) turn(p *poller.Poller, doing string, err error) {
 	})
 }
 
-// now returns what the owner does now.
+// now returns the owner's activity.
 func (o *owner) now() live {
 	o.mu.Lock()
 	defer o.mu.Unlock()
