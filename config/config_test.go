@@ -526,10 +526,12 @@ func TestAURLWithALoginOrAQueryIsNotShown(t *testing.T) {
 	}
 }
 
-func TestAnAliasThatMayBeASecretIsNotRepeated(t *testing.T) {
-	_, err := Load(Input{File: file(t, "c.yaml", "kafka: {sasl: {password: *geheim}}")})
-	if err == nil || strings.Contains(err.Error(), "geheim") || !strings.Contains(err.Error(), "quotes") {
-		t.Errorf("%v", err)
+func TestAnAliasOrAKeyThatMayBeASecretIsNotRepeated(t *testing.T) {
+	for _, value := range []string{"*geheim", "{{geheim}}", "{[geheim]}"} {
+		_, err := Load(Input{File: file(t, "c.yaml", "kafka: {sasl: {password: "+value+"}}")})
+		if err == nil || strings.Contains(err.Error(), "geheim") || !strings.Contains(err.Error(), "quotes") {
+			t.Errorf("%s: %v", value, err)
+		}
 	}
 }
 

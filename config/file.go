@@ -47,8 +47,9 @@ func readYAML(text string) (document yaml.Node, err error) {
 	if err == nil {
 		err = document.Decode(new(any)) // which finds a key that stands twice, and an anchor that contains itself
 	}
-	if err != nil && strings.ContainsAny(err.Error(), "`'") { // the library quotes values, and names of anchors
-		err = errors.New("a value or an anchor cannot be read: put values that begin with * or ! in quotes")
+	// The library quotes values, names of anchors, and keys that are no text, as in password: {{geheim}}.
+	if err != nil && (strings.ContainsAny(err.Error(), "`'") || strings.Contains(err.Error(), "map key: ")) {
+		err = errors.New("a value or an anchor cannot be read: put values that begin with * ! or { in quotes")
 	}
 	return document, err
 }

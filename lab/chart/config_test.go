@@ -86,7 +86,7 @@ func (c *container) mountedFrom(pod core.PodSpec, path string) string {
 	return "none"
 }
 
-// lay writes what a path is for: a certificate, its key, a folder, or a secret.
+// lay writes what a path is for: a certificate, its key, a folder of schemas, or a secret.
 func (c *container) lay(path string) {
 	c.t.Helper()
 	pair := sync.OnceValue(func() servers.Certificate {
@@ -107,9 +107,7 @@ func (c *container) lay(path string) {
 	case ".key": // beside its certificate
 	case "":
 		if strings.Contains(path, "/configmaps/") {
-			if err := os.MkdirAll(c.root+path, 0o755); err != nil {
-				c.t.Fatal(err)
-			}
+			c.write(path+"/Order.avsc", read("../../schemas/avsc/Order.avsc"))
 			return
 		}
 		secret := strings.Repeat("s", 32)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -49,6 +50,10 @@ func New(cfg Config) (*Client, error) {
 	// net/http would send the password along to any port and scheme of the same host name, and a request that
 	// registers a schema would go on as one that reads.
 	sender.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	// sr knows a scheme in small letters alone: HTTPS://host would be http://HTTPS://host, a host in clear.
+	if u, err := url.Parse(cfg.URL); err == nil {
+		cfg.URL = u.String()
+	}
 	options := []sr.ClientOpt{sr.URLs(cfg.URL), sr.UserAgent("storestream"), sr.HTTPClient(&sender)}
 	if cfg.LogIn != nil {
 		options = append(options, sr.PreReq(cfg.LogIn))

@@ -136,7 +136,8 @@ func TestBothSubjectsOfATopicAreRegisteredOnceAndFoundAgain(t *testing.T) {
 		return false
 	})
 	for _, auto := range []bool{true, false} {
-		k, v, err := client(t, fake.URL()).Ensure(t.Context(), "store.orders", r, auto, false)
+		capitals := strings.Replace(fake.URL(), "http:", "HTTP:", 1)
+		k, v, err := client(t, capitals).Ensure(t.Context(), "store.orders", r, auto, false)
 		if k != keyID || v != valueID || err != nil {
 			t.Errorf("%d, %d, %v; registered as %d, %d", k, v, err, keyID, valueID)
 		}
