@@ -189,7 +189,7 @@ func TestWhatStrangersCanReadIsAWarningAtStart(t *testing.T) {
 	out, interrupt := s.start("run")
 	address(t, out)
 	interrupt()
-	for _, warning := range []string{"beyond this machine: listen on 127.0.0.1",
+	for _, warning := range []string{"travel unencrypted beyond this machine: listen on 127.0.0.1",
 		`"connection":"store","setting":"store.base_url","hosts":["` + elsewhere +
 			`"],"risk":"a password or key would go unencrypted"`,
 		`"connection":"postgres","setting":"postgres.dsn","hosts":["` + elsewhere +

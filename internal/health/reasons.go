@@ -130,15 +130,15 @@ var Reasons = []Reason{
 	{Code: "unfit_page", State: SettlingDelayed, Says: "no row of a page can be published",
 		Means:  "every row of a page breaks the contract: the resource is blocked for them, too",
 		Remedy: "correct at the service the field that the block names"},
-	{Code: "day_not_closed", State: SettlingDelayed, Says: "cannot be closed",
-		Means: "the service's answers do not show that all rows of that day were read. Later days go on. It is " +
-			"tried again after 30 s and then at longer intervals, up to an hour",
-		Remedy: "see the rest of the text"},
 	{Code: "open_window_not_read", State: SettlingDelayed,
 		Says: "could not be read completely | rows moved while it was looked for how the service reads to_ dates",
 		Means: "this pass could not show that it met all of today's rows, so some may be late; or a row that was " +
 			"to show whether a filter's days are whole changed meanwhile",
 		Remedy: "nothing: the next poll tries again"},
+	{Code: "day_not_closed", State: SettlingDelayed, Says: "cannot be closed",
+		Means: "the service's answers do not show that all rows of that day were read. Later days go on. It is " +
+			"tried again after 30 s and then at longer intervals, up to an hour",
+		Remedy: "see the rest of the text"},
 
 	// Rows.
 	{Code: "letters_full", State: SettlingDelayed, Says: "as many as may have dead letters",

@@ -227,8 +227,11 @@ func TestEveryReasonIsKnownByItsText(t *testing.T) {
 	if ReasonOf(Blocked, "a transaction (id 7) is open since 03:00") != nil {
 		t.Error("a transaction that is open blocks nothing by itself")
 	}
-	got := ReasonOf(SettlingDelayed, "2026-11-20 cannot be closed: it falls into too many parts (9)")
-	if got == nil || got.Code != "too_many_pages" {
-		t.Errorf("%+v, expected the wrapped reason", got)
+	for text, code := range map[string]string{"it falls into too many parts (9)": "too_many_pages",
+		"rows moved while it was looked for how the service reads to_ dates": "open_window_not_read"} {
+		got := ReasonOf(SettlingDelayed, "2026-11-20 cannot be closed: "+text)
+		if got == nil || got.Code != code {
+			t.Errorf("%+v, expected the wrapped reason", got)
+		}
 	}
 }

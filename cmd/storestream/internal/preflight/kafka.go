@@ -36,11 +36,14 @@ func tryKafka(ctx context.Context, c Config, f *findings) {
 		rehearse(ctx, c, f, name)
 	}
 	members, err := producer.Members(ctx, c.Cluster)
-	if err != nil && !errors.Is(err, producer.ErrSharing) {
+	switch {
+	case errors.Is(err, producer.ErrSharing): // its members are not told then
+		f.ok("group", "%s", err)
+	case err != nil:
 		f.fail("group", err)
-		return
+	default:
+		f.ok("group", "has %s", terminal.Plural(len(members), "instance"))
 	}
-	f.ok("group", "has %s", terminal.Plural(len(members), "instance"))
 }
 
 // rehearse rehearses the takeover of a resource.

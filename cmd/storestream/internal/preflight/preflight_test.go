@@ -341,6 +341,20 @@ func TestWhatIsWrongWithKafkaIsNamed(t *testing.T) {
 		"the schema id of its keys is", "which this registry does not have", "point registry.url at")
 }
 
+func TestAGroupThatSharesItsResourcesOutHasNoNumberOfInstances(t *testing.T) {
+	t.Parallel()
+	s := withService(t, nil)
+	s.Broker.ControlKey(int16(kmsg.DescribeGroups), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		s.Broker.KeepControl()
+		resp := req.ResponseKind().(*kmsg.DescribeGroupsResponse)
+		group := kmsg.NewDescribeGroupsResponseGroup()
+		group.Group, group.State = req.(*kmsg.DescribeGroupsRequest).Groups[0], "PreparingRebalance"
+		resp.Groups = append(resp.Groups, group)
+		return resp, nil, true
+	})
+	says(t, passing(t, s), OK, "kafka", "group", "is sharing its resources out")
+}
+
 func TestWhatIsWrongWithTheRegistryIsNamed(t *testing.T) {
 	t.Parallel()
 	s := withService(t, nil)

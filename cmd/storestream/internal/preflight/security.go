@@ -36,8 +36,11 @@ func trySecurity(_ context.Context, c Config, f *findings) {
 func (f *findings) files(c Config) {
 	inDSN := func(text string) {
 		d, _ := dsn.Parse(text) // it was parsed before
-		path, _ := d.PasswordFile()
-		for _, path := range []string{path, d["sslkey"], d["sslcert"]} {
+		passwords, ok := d.PasswordFile()
+		if !ok { // it is the password itself
+			passwords = ""
+		}
+		for _, path := range []string{passwords, d["sslkey"], d["sslcert"]} {
 			f.file("postgres.dsn", path)
 		}
 	}

@@ -132,6 +132,19 @@ func TestSecurityLooksAtWhoMayReadKeysAndWhenTheirCertificatesEnd(t *testing.T) 
 }
 
 // Whatever the file is called.
+// A short password is no text that is hidden, see rotation.Hidden.
+func TestAPasswordThatReadsLikeAFileIsNone(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("shop", nil, 0o644); err != nil { //nolint:gosec // everybody may read it
+		t.Fatal(err)
+	}
+	for _, f := range secured(t, "postgres.dsn=postgres://u:shop@127.0.0.1/store") {
+		if f.Level != OK {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
 func TestSecurityLooksAtWhoMayReadTheConfigurationWhereSecretsStandInIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "settings")
 	for text, want := range map[string]bool{"registry: {token: s3cret}": true, "log: {level: info}": false} {
