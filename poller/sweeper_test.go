@@ -223,22 +223,41 @@ func TestASweepThatDiedBeginsAtOnceWhenItIsAskedForAnew(t *testing.T) {
 }
 
 // A handover as planned, to another instance or because this one stops, is no death.
+// Also if the group takes the resource away, between two transactions or in the middle of one.
 func TestASweepThatIsHandedOverDoesNotWait(t *testing.T) {
-	s := openShop(t, 10, nil)
-	id := s.askSweep()
-	s.poll()
-	ctx, stop := context.WithCancelCause(t.Context())
-	stop(ErrStopping)
-	if err := s.poller.Run(ctx); err != nil || s.mark.Sweep.Tried != nil {
-		t.Fatalf("%v, %+v", err, s.mark.Sweep)
+	for _, cause := range []error{ErrStopping, errors.New("the group takes the resource away")} {
+		for _, committing := range []bool{false, true} {
+			s := openShop(t, 10, nil)
+			id := s.askSweep()
+			s.poll()
+			ctx, stop := context.WithCancelCause(t.Context())
+			if committing {
+				s.rows[7] = s.row(7, 0, 2)
+				s.publishes = func(commit context.Context, tx watermark.Transaction) error {
+					s.publishes = s.publish
+					if stop(cause); !errors.Is(cause, ErrStopping) {
+						<-commit.Done()
+						return context.Cause(commit)
+					}
+					return s.publish(commit, tx)
+				}
+			} else {
+				stop(cause)
+			}
+			if err := s.poller.Run(ctx); !errors.Is(cause, ErrStopping) != errors.Is(err, cause) ||
+				s.mark.Sweep.Tried != nil {
+				t.Fatalf("%v: %v, %+v", cause, err, s.mark.Sweep)
+			}
+			s.takeOver()
+			s.poll()
+			s.poll()
+			if s.full != 2 {
+				t.Errorf("%v: %d full reads, want 2", cause, s.full)
+			}
+			s.await(id)
+			s.wants(s.rows[7])
+		}
 	}
-	s.takeOver()
-	s.poll()
-	s.poll()
-	if s.full != 2 {
-		t.Errorf("%d full reads, want 2", s.full)
-	}
-	s.await(id)
 }
 
 func TestASweepInHandDoesNotWaitAfterAReset(t *testing.T) {

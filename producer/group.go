@@ -41,8 +41,8 @@ type Group struct {
 	finishWithin time.Duration
 	own          func(ctx context.Context, resource string)
 
-	// waiting, a string, is the reason why it owns nothing yet. It is empty once the group has given it a
-	// share, even an empty one.
+	// waiting, a string, is the reason why it owns nothing yet, or no longer. It is empty once the group has
+	// given it a share, even an empty one.
 	waiting atomic.Value
 	// cl is nil before the group was joined and after it was left.
 	cl atomic.Pointer[kgo.Client]
@@ -160,8 +160,8 @@ func (g *Group) join() (*kgo.Client, error) {
 	return cl, err
 }
 
-// Waiting is the reason why this instance does not own anything yet. It is empty once the instance is a
-// member of the group.
+// Waiting is the reason why this instance does not own anything yet, or no longer. It is empty while the
+// instance is a member of the group.
 func (g *Group) Waiting() string { return g.waiting.Load().(string) }
 
 // Owned returns the resources that are this instance's now.
@@ -257,12 +257,12 @@ func (g *Group) stop(resources []string, why error, limit time.Duration) {
 	}
 }
 
-// OnGroupManageError implements kgo.HookGroupManageError. It logs why a session of the group ended. The
+// OnGroupManageError implements kgo.HookGroupManageError. It tells why a session of the group ended. The
 // client joins again by itself.
 func (g *Group) OnGroupManageError(err error) {
 	if errors.Is(err, kerr.InvalidSessionTimeout) {
 		err = fmt.Errorf("the brokers refuse kafka.session_timeout, %s: %w", g.c.cfg.SessionTimeout, err)
-		g.waiting.Store("kafka: " + err.Error())
 	}
+	g.waiting.Store("kafka: " + err.Error())
 	g.c.log.Warn("out of the group, joining again", zap.String("group", g.c.cfg.Group), zap.Error(err))
 }

@@ -319,8 +319,19 @@ func TestAMemberThatTheGroupHasDroppedLosesItsResources(t *testing.T) {
 	if err := <-confirmed; err == nil {
 		t.Error("a member that was dropped was confirmed")
 	}
+	says := func(what string) {
+		t.Helper()
+		for ctx := s.ctx(); ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+			if said := m.Waiting(); said == "" && what == "" || what != "" && strings.Contains(said, what) {
+				return
+			}
+		}
+		t.Errorf("it waits for %q, expected %q", m.Waiting(), what)
+	}
+	says(kerr.UnknownMemberID.Message)
 	dropped.Remove()
 	l.await("a back", l.everythingOwned("a"))
+	says("")
 }
 
 func TestAMemberWaitsForABrokerThatIsDown(t *testing.T) {

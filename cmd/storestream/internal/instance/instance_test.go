@@ -173,6 +173,27 @@ func TestTakeoversThatPassAreTriedAgainSoonerThanThoseThatAPersonMustMend(t *tes
 	}
 }
 
+// Between two times that a resource is ours others have polled it.
+func TestFailuresEndWithTheOwnership(t *testing.T) {
+	s := stage.New(t)
+	c := configOf(t, s, "a")
+	in, err := newInstance(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(in.sources.Close)
+	o := in.owners["orders"]
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // the group takes the resource away
+	lost := errors.New("the session is lost")
+	o.failures.Note(lost)
+	o.turn(nil, "waiting to take over again", lost)
+	o.run(ctx)
+	if l := o.now(); o.failures.N != 0 || !o.failures.Since.IsZero() || l.err != nil || !l.failed.IsZero() {
+		t.Errorf("%d failures since %s: %v since %s", o.failures.N, o.failures.Since, l.err, l.failed)
+	}
+}
+
 // Each loss of a session is a failure of its own where polls were good in between.
 func TestAGoodPollAfterATakeoverEndsTheRowOfFailures(t *testing.T) {
 	s := stage.New(t)

@@ -50,7 +50,8 @@ type monitor struct {
 	// As of the last answer of the group.
 	members   []health.Member
 	ownership map[string]*ownership.Resource
-	// As of the last look at the topics.
+	// As of the last look at the topics, at the time read, zero if they have not answered yet.
+	read        time.Time
 	marks       map[string]watermark.Watermark
 	deadLetters map[string][]watermark.DeadLetters
 	stalled     map[string]bool // resources that the log calls stalled
@@ -114,6 +115,9 @@ func (m *monitor) look(ctx context.Context) {
 			o.Note(owners[name], len(members) > 0, now)
 		}
 	}
+	if read == nil {
+		m.read = now
+	}
 	for name, o := range m.owners {
 		if read != nil {
 			m.ownership[name].Missed()
@@ -161,8 +165,8 @@ func (m *monitor) resource(name string, owned bool) health.Resource {
 		mark.Instance, mark.Group = written.Instance, written.Group
 	}
 	now := schemas.InstantOf(m.now())
-	if !owned && !m.looked.IsZero() {
-		now = schemas.InstantOf(m.looked)
+	if !owned && !m.read.IsZero() {
+		now = schemas.InstantOf(m.read)
 	}
 	r := overview.New(mark, o.settings, now)
 	r.DeadLetters, r.Owned = append(r.DeadLetters, m.deadLetters[name]...), owned

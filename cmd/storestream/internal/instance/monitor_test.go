@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
 	"go.uber.org/zap/zaptest/observer"
@@ -110,6 +112,37 @@ func TestAnInstanceThatCannotAskTheGroupForAMinuteReportsTheLag(t *testing.T) {
 	m.now = func() time.Time { return time.Now().Add(70 * time.Second) }
 	if lag, reported := m.lag("orders"); !reported || lag < time.Hour {
 		t.Errorf("lag %s, reported: %v: nobody may be left who reports it", lag, reported)
+	}
+}
+
+// The topics go on to say how fresh the resource is that another instance polls.
+func TestTheLagIsThatOfTheTopicsWhileTheGroupDoesNotAnswer(t *testing.T) {
+	s := stage.New(t)
+	s.Publish("orders", nil, nil, hourOld)
+	s.Join("elsewhere-1", schemas.Names()...)
+	m := standby(t, s)
+	m.until(t, "another instance has orders", func() bool {
+		return m.ownership["orders"].Owner == "elsewhere-1"
+	})
+	s.Broker.ControlKey(int16(kmsg.DescribeGroups), func(asked kmsg.Request) (kmsg.Response, error, bool) {
+		s.Broker.KeepControl()
+		answer := asked.ResponseKind().(*kmsg.DescribeGroupsResponse)
+		group := kmsg.NewDescribeGroupsResponseGroup()
+		group.Group = asked.(*kmsg.DescribeGroupsRequest).Groups[0]
+		group.ErrorCode = kerr.GroupAuthorizationFailed.Code
+		answer.Groups = append(answer.Groups, group)
+		return answer, nil, true
+	})
+	now := time.Now().Add(5 * time.Minute)
+	m.now = func() time.Time { return now }
+	last := schemas.InstantOf(now.Add(-time.Second))
+	s.Publish("orders", nil, nil, func(w *watermark.Watermark) { w.FreshAsOf = last })
+	m.until(t, "the watermark is read", func() bool { return m.marks["orders"].FreshAsOf == last })
+	if m.err == nil {
+		t.Error("the group answers")
+	}
+	if r := m.shown("orders", false); r.LagSince == nil || *r.LagSince != last || r.LagSeconds == nil {
+		t.Errorf("the lag is counted from %v, expected %s; the page says %v", r.LagSince, last, r.LagSeconds)
 	}
 }
 

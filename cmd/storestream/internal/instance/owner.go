@@ -51,6 +51,10 @@ func newOwner(c Config, name string, sources *connect.Sources, group *producer.G
 }
 
 func (o *owner) run(ctx context.Context) {
+	defer func() { // what failed here is over: the next time that it is ours, others have polled it
+		o.failures.N, o.failures.Since = 0, time.Time{}
+		o.turn(nil, "not ours", nil)
+	}()
 	tries, rereads := 0, false
 	for {
 		began, before := time.Now(), rereads
@@ -59,7 +63,6 @@ func (o *owner) run(ctx context.Context) {
 		rereads = errors.As(err, new(*poller.LostError))
 		switch {
 		case ctx.Err() != nil || err == nil:
-			o.turn(nil, "not ours", nil)
 			return
 		case rereads && before && !long:
 			// Twice in a row: the next takeover may lead to the same, so it waits as after a failure.
