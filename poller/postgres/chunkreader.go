@@ -251,7 +251,7 @@ func (r *chunkReader) retry(ctx context.Context, failures *int, tx *transaction,
 	switch step {
 	case smaller:
 		r.Metrics.SQLTimeouts.Inc()
-		if limit <= leastRows && !came {
+		if limit <= leastRows && !came && r.unfiltered {
 			return fmt.Errorf("%w. It was a read of only %d rows: is there an index on (updated_at, id)?",
 				explained, limit)
 		}

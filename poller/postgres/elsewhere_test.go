@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -201,6 +202,32 @@ func TestAViewOrPartitionsOfOrdinaryTablesAreRead(t *testing.T) {
 			r.sameAs(s)
 			if len(r.rows) != 10 {
 				t.Errorf("%d rows", len(r.rows))
+			}
+		})
+	}
+}
+
+// The table has policies, and PostgreSQL does not apply them to the role. preflight recommends BYPASSRLS.
+func TestATableWhosePoliciesTheRoleIsAboveIsRead(t *testing.T) {
+	const owners = "orders_owners"
+	for name, above := range map[string]string{
+		"a right of the role": "ALTER ROLE " + role + " BYPASSRLS",
+		"a member of the owner": "CREATE ROLE " + owners + "; ALTER TABLE orders OWNER TO " + owners +
+			"; GRANT " + owners + " TO " + role,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t, ordersTable)
+			s.exec(fmt.Sprintf(manyOrders, 10))
+			s.exec(`ALTER TABLE orders ENABLE ROW LEVEL SECURITY; CREATE POLICY ours ON orders USING (id > 5)`)
+			t.Cleanup(func() {
+				_, _ = s.admin.Exec(context.Background(), "ALTER ROLE "+role+" NOBYPASSRLS; "+
+					"ALTER TABLE orders OWNER TO CURRENT_USER; DROP ROLE IF EXISTS "+owners)
+			})
+			s.exec(above)
+			r := s.reader()
+			r.poll()
+			if r.poll(); len(r.rows) != 10 || r.lost > 0 || r.floor == nil {
+				t.Errorf("%d rows of ten, lost %d times, floor %v", len(r.rows), r.lost, r.floor)
 			}
 		})
 	}

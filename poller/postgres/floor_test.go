@@ -190,6 +190,30 @@ func TestASearchThatTakesTooLongGoesOnInSteps(t *testing.T) {
 	r.sameAs(s)
 }
 
+// Earlier cancels, or wide rows, leave nothing to halve. The filter may be the cause all the same.
+func TestASearchThatTakesTooLongGoesOnHoweverFewRowsItAsksFor(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(fmt.Sprintf(manyOrders, 250))
+	s.exec(fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET statement_timeout = '1s'", role, s.name))
+	r := s.direct(postgres.SourceConfig{Overlap: 48 * time.Hour, MaxRows: 100})
+	r.poll()
+	s.exec(put(249, "(SELECT updated_at FROM orders WHERE id = 249)"))
+	locked := s.writer()
+	run(t, locked, "BEGIN; LOCK TABLE orders")
+	before, ended := r.timeouts(), make(chan error, 1)
+	go func() { ended <- r.read(poller.Request{Kind: poller.Pass}) }()
+	for end := time.Now().Add(time.Minute); r.timeouts() == before; {
+		if query[int](s, "SELECT 1"); time.Now().After(end) {
+			t.Fatal("no statement is cancelled")
+		}
+	}
+	run(t, locked, "COMMIT")
+	if err := <-ended; err != nil || r.met() != 1 {
+		t.Errorf("%d rows were read, one has changed: %v", r.met(), err)
+	}
+	r.sameAs(s)
+}
+
 // Within a life the lineage sees to it. A new owner has none, and would publish rows as they were before.
 func TestASuccessorWaitsForAStandbyThatLacksWhatWasSettled(t *testing.T) {
 	for name, ddl := range map[string]string{"a table": "SELECT 1", "a view": ordersView} {

@@ -206,6 +206,31 @@ func TestAnOwnerThatMakesOnePassUnderTrafficSettles(t *testing.T) {
 	r.sameAs(s)
 }
 
+// The time of connecting is no part of the time that an owner waits for open transactions.
+func TestAnOwnerThatConnectsSlowlyWaitsForOpenTransactionsAllTheSame(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(put(1, "now() - interval '1 minute'"))
+	g := openGate(t, server.Port)
+	defer g.cut()
+	connected := make(chan struct{}, 10)
+	g.watch(func() func([]byte) {
+		_ = wait.For(t.Context(), 2500*time.Millisecond)
+		connected <- struct{}{}
+		return func([]byte) {}
+	})
+	w := s.writer()
+	run(t, w, "BEGIN; SELECT pg_current_xact_id()")
+	go func() {
+		<-connected
+		_ = wait.For(t.Context(), 700*time.Millisecond)
+		_, _ = w.Exec(t.Context(), "COMMIT")
+	}()
+	r := openReader(t, g.dsn(s.name), shortOverlap)
+	if r.poll(); r.settled == schemas.MinInstant {
+		t.Error("nothing is settled")
+	}
+}
+
 // The first part of the pass is read while a transaction is open, the rest after a crash, when it is over.
 // The cursor carries what the first part was read under, or the rest would settle the whole.
 func TestAPassResumedAfterACrashDoesNotSettleWhatItsFirstPartCouldNotSee(t *testing.T) {

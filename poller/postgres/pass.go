@@ -84,8 +84,8 @@ func (p *pass) inherit(r poller.Request) {
 // its first horizon are over. Otherwise, on a busy database, no horizon would count for this pass. An owner
 // that makes one pass, as run --once does, would never settle.
 func (p *pass) look(ctx context.Context, r *chunkReader, of poller.Request) (err error) {
-	cold, next := len(p.horizons.recorded) == 0 && of.Cursor == nil, uint64(0)
-	for began := time.Now(); ; {
+	cold := len(p.horizons.recorded) == 0 && of.Cursor == nil
+	for first := (*clock)(nil); ; {
 		before := r.lineage
 		if p.clock, p.table, p.identity, err = r.identify(ctx); err != nil {
 			return err
@@ -99,8 +99,8 @@ func (p *pass) look(ctx context.Context, r *chunkReader, of poller.Request) (err
 		}
 		p.inherit(of)
 		p.horizons.observe(p.clock, true)
-		next = cmp.Or(next, p.clock.next)
-		if !cold || !p.clock.known || p.clock.xmin >= next || time.Since(began) >= coldPatience {
+		first = cmp.Or(first, p.clock)
+		if !cold || !p.clock.known || p.clock.xmin >= first.next || time.Since(first.answered) >= coldPatience {
 			return nil
 		}
 		if err = wait.For(ctx, quiesceEvery); err != nil {

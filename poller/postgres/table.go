@@ -93,7 +93,8 @@ const belowSQL = `WITH RECURSIVE below(oid, kind, role, lockable) AS (
 	UNION ALL
 	SELECT p.oid, p.tableoid, p.xmin, pg_get_expr(p.polqual, p.polrelid)
 	FROM below b JOIN pg_class c ON c.oid = b.oid JOIN pg_policy p ON p.polrelid = b.oid
-	WHERE c.relrowsecurity AND (c.relforcerowsecurity OR c.relowner <> b.role)
+	WHERE c.relrowsecurity AND (c.relforcerowsecurity OR NOT pg_has_role(b.role, c.relowner, 'USAGE'))
+		AND NOT (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE oid = b.role) -- as row_security_active
 		AND (0 = ANY (p.polroles) OR EXISTS (SELECT FROM unnest(p.polroles) AS u(role)
 			WHERE pg_has_role(b.role, u.role, 'USAGE')))
 ), all_rules AS (
