@@ -57,9 +57,9 @@
 //	the owner died          the successor finds
 //	before step 3           the predecessor still at work, or as it died
 //	after step 3            the predecessor's last committed watermark; its open transaction is aborted
-//	within step 4           perhaps an open transaction without a record. The coordinator knows it, so fencing
-//	                        aborts it, and its markers end the hanging records too
-//	after steps 4 to 7      the same watermark: these steps write nothing
+//	within step 4           perhaps an open transaction with one empty record. The coordinator knows it, so
+//	                        fencing aborts it, and its markers end the hanging records too
+//	after steps 4 to 7      the same watermark: no consumer sees what step 4 writes
 //	while writing a batch   an open transaction: fencing aborts it. The watermark has not moved, so the rows
 //	                        are read again
 //	while committing        the new watermark if the coordinator has noted the commit, whether or not the owner

@@ -29,3 +29,6 @@ var ShortLogPause = &shortLogPause
 
 // AwaitPartitions is what a transaction waits for before it commits.
 var AwaitPartitions = awaitPartitions
+
+// AbortIn ends a transaction that hangs.
+var AbortIn = abortIn

@@ -161,15 +161,18 @@ func abortIn(ctx context.Context, c *Cluster, id, topic string, partition int32)
 		return err
 	}
 	defer cl.Close()
+	// The client begins a transaction without a context, and retries a record without end.
+	ctx, cancel := context.WithTimeout(ctx, transactionTimeout*4/5)
+	defer cancel()
+	if _, _, err := cl.ProducerID(ctx); err != nil {
+		return fmt.Errorf("asking for the producer id of %s: %w", id, err)
+	}
 	if err := cl.BeginTransaction(); err != nil {
 		return fmt.Errorf("beginning a transaction of %s: %w", id, err)
 	}
-	record := &kgo.Record{Topic: topic, Partition: partition, Key: []byte{}}
-	if err := cl.ProduceSync(ctx, record).FirstErr(); err != nil {
+	b := &batch{logs: [2]*writtenLog{{}, {}}}
+	if err := b.send(ctx, cl, []kgo.Record{{Topic: topic, Partition: partition, Key: []byte{}}}); err != nil {
 		return fmt.Errorf("adding the partition to a transaction of %s: %w", id, err)
-	}
-	if err := awaitPartitions(ctx, cl, topic); err != nil {
-		return err
 	}
 	return cl.EndTransaction(ctx, kgo.TryAbort)
 }

@@ -381,11 +381,12 @@ func (s *Session) giveUp(ctx context.Context, b *batch, err error) error {
 	return s.lose("writing to topic "+b.behind.name, err)
 }
 
+// abort is tried once: a broker that does not answer keeps it for as long as it may take.
 func (s *Session) abort(ctx context.Context) error {
+	s.open = false
 	if err := s.cl.AbortBufferedRecords(ctx); err != nil {
 		return err
 	}
-	s.open = false
 	if err := s.cl.EndTransaction(ctx, kgo.TryAbort); err != nil {
 		return err
 	}

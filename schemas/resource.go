@@ -2,7 +2,9 @@ package schemas
 
 import "slices"
 
-// declared is every resource, without its fields. To add one, add its line here and its .avsc file.
+// declared is every resource, without its fields. To add one, add its line at the end and its .avsc file: in
+// the consumer group a resource stands under its place (producer/sharing.go), and two releases share a group
+// during an upgrade.
 var declared = []Resource{
 	{Name: "orders", RecordName: "Order", Path: "/store-orders", Table: "orders"},
 	{Name: "order_items", RecordName: "OrderItem", Path: "/store-order-items", Table: "order_items"},
