@@ -83,35 +83,8 @@ func (p *Poller) Status() Status {
 //
 // If ctx is cancelled with the cause ErrStopping, Run finishes the batch in hand, writes the watermark and
 // returns nil. With any other cause it drops everything at once: the resource belongs to another instance.
-// Either way a sweep in hand did not die.
+// Either way a sweep in hand did not die: the caller calls HandSweepOver then.
 func (p *Poller) Run(ctx context.Context) error {
-	err := p.run(ctx)
-	if ctx.Err() != nil {
-		p.handSweepOver(ctx)
-	}
-	return err
-}
-
-// handOverWithin bounds how long the group waits for the last word on a sweep.
-const handOverWithin = 2 * time.Second
-
-// handSweepOver says that a sweep in hand goes on with the next owner, in the watermark that was committed
-// last: the state's own may tell of a batch that was dropped.
-func (p *Poller) handSweepOver(ctx context.Context) {
-	mark := p.cfg.Session.Watermark()
-	if mark.Sweep == nil || mark.Sweep.Tried == nil {
-		return
-	}
-	mark.HandSweepOver()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverWithin)
-	defer cancel()
-	if err := p.cfg.Session.Commit(ctx, watermark.Transaction{Watermark: mark}); err != nil {
-		p.cfg.Log.Info("the sweep in hand could not be handed over: the next owner takes it for one that died",
-			zap.Error(err))
-	}
-}
-
-func (p *Poller) run(ctx context.Context) error {
 	var cancel func()
 	p.writer.commits, cancel = outliving(ctx)
 	defer cancel()
@@ -146,6 +119,25 @@ func (p *Poller) run(ctx context.Context) error {
 	}
 	p.sweeper.end()
 	return p.writer.commit(watermark.Transaction{}) // a successor begins there
+}
+
+// handOverWithin bounds how long the group waits for the last word on a sweep.
+const handOverWithin = 2 * time.Second
+
+// HandSweepOver says that a sweep in hand goes on with the next owner, in the watermark that was committed
+// last: the state's own may tell of a batch that was dropped.
+func (p *Poller) HandSweepOver(ctx context.Context) {
+	mark := p.cfg.Session.Watermark()
+	if mark.Sweep == nil || mark.Sweep.Tried == nil {
+		return
+	}
+	mark.HandSweepOver()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverWithin)
+	defer cancel()
+	if err := p.cfg.Session.Commit(ctx, watermark.Transaction{Watermark: mark}); err != nil {
+		p.cfg.Log.Info("the sweep in hand could not be handed over: the next owner takes it for one that died",
+			zap.Error(err))
+	}
 }
 
 // poll makes one pass, and the second looks that are due. Its error is one of the

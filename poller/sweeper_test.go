@@ -244,8 +244,9 @@ func TestASweepThatIsHandedOverDoesNotWait(t *testing.T) {
 			} else {
 				stop(cause)
 			}
-			if err := s.poller.Run(ctx); !errors.Is(cause, ErrStopping) != errors.Is(err, cause) ||
-				s.mark.Sweep.Tried != nil {
+			err := s.poller.Run(ctx)
+			s.poller.HandSweepOver(ctx)
+			if !errors.Is(cause, ErrStopping) != errors.Is(err, cause) || s.mark.Sweep.Tried != nil {
 				t.Fatalf("%v: %v, %+v", cause, err, s.mark.Sweep)
 			}
 			s.takeOver()

@@ -46,7 +46,7 @@ func (s *Session) fill(tx watermark.Transaction, mark *watermark.Watermark) *bat
 		logs: [2]*writtenLog{&s.data, &s.letters}, data: slices.Clone(s.data.ends),
 		letters: slices.Clone(s.letters.ends)}
 	keys := make([]byte, 0, rows*watermark.MaxKeySize) // each key is a part of it
-	home := partitionsOf(s.data.partitions)
+	byKey, partitions := kgo.StickyKeyPartitioner(nil).ForTopic(""), s.data.partitions
 	for i := range rows {
 		var id int64
 		var value []byte
@@ -70,7 +70,7 @@ func (s *Session) fill(tx watermark.Transaction, mark *watermark.Watermark) *bat
 		b.records = append(b.records, kgo.Record{Topic: t.topic, Key: keys[from:len(keys):len(keys)], Value: value,
 			Timestamp: recordTime(at), Partition: stray})
 		if record := &b.records[i]; stray < 0 {
-			record.Partition = home(record)
+			record.Partition = int32(byKey.Partition(record, partitions))
 		}
 	}
 	for _, letter := range tx.DeadLetters {

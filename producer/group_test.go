@@ -321,7 +321,8 @@ func TestAMemberThatTheGroupHasDroppedLosesItsResources(t *testing.T) {
 	}
 	says := func(what string) {
 		t.Helper()
-		for ctx := s.ctx(); ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+		ask := time.NewTicker(10 * time.Millisecond)
+		for ctx := s.ctx(); ctx.Err() == nil; <-ask.C {
 			if said := m.Waiting(); said == "" && what == "" || what != "" && strings.Contains(said, what) {
 				return
 			}

@@ -207,25 +207,6 @@ func (r *chunkReader) next(tx *transaction) (*chunk, error) {
 // rows returns the limit of rows for the next transaction.
 func (r *chunkReader) rows() int { return max(min(r.limit, transactionBytes/r.width), 1) }
 
-// identify reads the clock, the table, and its identity.
-func (r *chunkReader) identify(ctx context.Context) (*clock, *table, watermark.Identity, error) {
-	r.Doing(Unanswered)
-	defer r.Doing("")
-	for failures := 0; ; {
-		t, err := r.describe(ctx)
-		if err == nil {
-			var c *clock
-			var id watermark.Identity
-			if c, id, err = r.identity(ctx, t); err == nil {
-				return c, t, id, nil
-			}
-		}
-		if err = r.retry(ctx, &failures, nil, err); err != nil {
-			return nil, nil, watermark.Identity{}, err
-		}
-	}
-}
-
 // retry prepares another try after err. tx is the transaction that failed, or nil if no row has come. retry
 // returns the error that ends the read, or nil. A read that the server cancels goes on as long as rows come,
 // and is halved until there is nothing to halve. The present limit decides nothing there: if the last

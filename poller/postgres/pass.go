@@ -85,11 +85,20 @@ func (p *pass) inherit(r poller.Request) {
 // that makes one pass, as run --once does, would never settle.
 func (p *pass) look(ctx context.Context, r *chunkReader, of poller.Request) (err error) {
 	cold := len(p.horizons.recorded) == 0 && of.Cursor == nil
+	defer r.Doing("")
+	before, failures := r.lineage, 0
 	for first := (*clock)(nil); ; {
-		before := r.lineage
-		if p.clock, p.table, p.identity, err = r.identify(ctx); err != nil {
-			return err
+		r.Doing(Unanswered)
+		if p.table, err = r.describe(ctx); err == nil {
+			p.clock, p.identity, err = r.identity(ctx, p.table)
 		}
+		if err != nil {
+			if err = r.retry(ctx, &failures, nil, err); err != nil {
+				return err
+			}
+			continue
+		}
+		r.Doing("")
 		if p.lags(of) {
 			if err = before.wait(); err != nil {
 				r.lineage = before // nothing is read of that server
@@ -106,6 +115,7 @@ func (p *pass) look(ctx context.Context, r *chunkReader, of poller.Request) (err
 		if err = wait.For(ctx, quiesceEvery); err != nil {
 			return err
 		}
+		before, failures = r.lineage, 0
 	}
 }
 

@@ -23,29 +23,28 @@ func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err er
 	first := rd.from
 	if first == past {
 		rd.src.cfg.Doing("looking for the earliest row")
-		isEmpty := func(until day) (empty bool) {
+		hasRows := func(until int) (met bool) {
 			if err != nil {
-				return false
+				return true
 			}
-			empty = true
-			w := on(dimension, span{From: past, To: until})
+			w := on(dimension, span{From: past, To: day(until)})
 			_, err = rd.glance(ctx, w, 0, 1, func(p client.Page) (enough bool) {
-				empty = empty && len(p.Rows) == 0 && p.Count <= 0 // one that counts rows and shows none proves nothing
-				return !empty
+				met = met || len(p.Rows) > 0 || p.Count > 0 // one that counts rows and shows none proves nothing
+				return met
 			})
-			return empty
+			return met || err != nil
 		}
-		empty := isEmpty(rd.last)
-		if empty {
-			empty = isEmpty(rd.last)
+		met := hasRows(int(rd.last))
+		if !met {
+			met = hasRows(int(rd.last))
 		}
 		switch {
-		case empty:
+		case !met:
 			first = rd.last + 1
 		case known != past:
 			first = known
 		default: // rows from before 1970 end up in the first window
-			first = day(sort.Search(int(rd.last), func(d int) bool { return !isEmpty(day(d)) }))
+			first = day(sort.Search(int(rd.last), hasRows))
 		}
 	}
 	rd.next, rd.firstOpen = first, first

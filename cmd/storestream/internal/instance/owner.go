@@ -127,7 +127,10 @@ func (o *owner) takeOver(ctx context.Context) (err error) {
 		return err
 	}
 	o.turn(p, "starting", nil)
-	return p.Run(ctx)
+	if err = p.Run(ctx); ctx.Err() != nil {
+		p.HandSweepOver(ctx)
+	}
+	return err
 }
 
 func (o *owner) newPoller(session *producer.Session, requests *producer.Requests) *poller.Poller {
