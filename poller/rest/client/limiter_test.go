@@ -116,3 +116,27 @@ func TestTheRateIsHalvedOnceAnEpisodeAndComesBackSlowly(t *testing.T) {
 		}
 	})
 }
+
+// An answer that was accepted meanwhile ended the refusals in a row. The second one also raises the rate.
+func TestARefusalOfARequestFromBeforeTheRateChangedPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, accepted := range []time.Duration{time.Second, raiseEvery} { // after the rate was halved
+			l := newLimiter(8)
+			l.refused(time.Now(), 0, "")
+			<-time.After(accepted / 2) // the bubble's clock
+			sent := time.Now()
+			if accepted < raiseEvery {
+				sent = l.changed
+			}
+			<-time.After(accepted / 2) // the bubble's clock
+			l.accepted(time.Now())
+			if until, _ := l.refused(sent, 0, ""); time.Until(until) < firstPause || time.Until(until) > time.Second {
+				t.Errorf("a pause of %s", time.Until(until))
+			}
+			<-time.After(time.Second) // the bubble's clock
+			if l.accepted(time.Now()); !l.state().RefusedSince.IsZero() {
+				t.Errorf("%+v", l.state())
+			}
+		}
+	})
+}
