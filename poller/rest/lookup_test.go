@@ -50,7 +50,7 @@ func aroundMidnights() (rows []product) {
 }
 
 // looksUpAll reads all in full, and then looks each row up, by created_at and updated_at, and by each of
-// them.
+// them, alone and together with all the others.
 func (s *service) looksUpAll(passFirst bool) {
 	s.t.Helper()
 	src := s.fresh()
@@ -63,12 +63,14 @@ func (s *service) looksUpAll(passFirst bool) {
 	if err != nil || len(full.rows) != len(s.products) {
 		s.t.Fatalf("a full read meets %d rows, %v", len(full.rows), err)
 	}
+	var together [3][]poller.Suspect
 	for _, p := range s.products {
 		both := poller.Suspect{ID: p.id, UpdatedAt: full.rows[p.id].UpdatedAt,
 			CreatedAt: schemas.InstantOf(p.created.Round(time.Second))}
 		byCreated, byUpdated := both, both
 		byCreated.UpdatedAt, byUpdated.CreatedAt = schemas.MinInstant, schemas.MinInstant
-		for _, suspect := range []poller.Suspect{both, byCreated, byUpdated} {
+		for i, suspect := range []poller.Suspect{both, byCreated, byUpdated} {
+			together[i] = append(together[i], suspect)
 			r := poller.Request{Kind: poller.Lookup, Suspects: []poller.Suspect{suspect}}
 			got, err := readAll(s.t.Context(), src, r)
 			if err != nil {
@@ -77,6 +79,18 @@ func (s *service) looksUpAll(passFirst bool) {
 			if _, met := got.rows[p.id]; !met {
 				s.t.Errorf("to_ dates that are midnights: %v, pass first: %v: a lookup of %+v does not meet the row",
 					s.upTo, passFirst, suspect)
+			}
+		}
+	}
+	for _, suspects := range together {
+		got, err := readAll(s.t.Context(), src, poller.Request{Kind: poller.Lookup, Suspects: suspects})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, p := range s.products {
+			if _, met := got.rows[p.id]; !met {
+				s.t.Errorf("to_ dates that are midnights: %v, pass first: %v: a lookup of %d rows like %+v does not "+
+					"meet row %d", s.upTo, passFirst, len(suspects), suspects[0], p.id)
 			}
 		}
 	}

@@ -47,7 +47,7 @@ func (s *Source) planPass(ctx context.Context, rd *read) error {
 	rd.open = max(rd.from, rd.last+1)
 	rd.whole = rd.req.Complete || rd.from == past
 	err := rd.findFirst(ctx, updated, s.earliest)
-	if rd.from == past && rd.next <= rd.last {
+	if err == nil && rd.from == past && rd.next <= rd.last {
 		s.earliest = rd.next
 	}
 	return err

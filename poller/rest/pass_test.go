@@ -330,6 +330,36 @@ func TestAWrongEarliestDayLosesNothing(t *testing.T) {
 	got.completely(t)
 }
 
+// What such a search had found would make the next first load one window of all years.
+func TestASearchForTheEarliestRowThatFailedIsForgotten(t *testing.T) {
+	for fails := range 16 {
+		s := newService(t)
+		s.now = clockAt("2026-11-20T12:00:00Z")
+		s.products = history(30)
+		src := s.fresh()
+		s.before = func(w http.ResponseWriter, q url.Values) (answered bool) {
+			// The first request of a row asks for the clock.
+			if answered = q.Get("page_size") == "1" && s.requests == fails+2; answered {
+				refuse(w, 400, "bad_request")
+			}
+			return answered
+		}
+		if _, err := readAll(t.Context(), src, pass(schemas.MinInstant)); err == nil {
+			t.Fatalf("after %d requests: no error", fails+2)
+		}
+		s.before = nil
+		got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.has(t, s.products)
+		want := slices.MinFunc(s.products, byUpdated).updated
+		if src.earliest != dayOf(schemas.InstantOf(want)) {
+			t.Errorf("after %d requests: the earliest row is of %s, found %s", fails+2, want, src.earliest)
+		}
+	}
+}
+
 func TestADayThatDoesNotComeCleanIsNotClosedAndLaterDaysGoOn(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
@@ -628,11 +658,14 @@ func TestAReadThatWasCutShortIsForgotten(t *testing.T) {
 }
 
 func TestAFullReadMeetsEveryRowCreatedOrUpdatedSinceItsStart(t *testing.T) {
-	for _, from := range []schemas.Instant{schemas.MinInstant, midnight("2021-06-01")} {
+	for hours, from := range map[int]schemas.Instant{0: schemas.MinInstant, 14: midnight("2021-06-01"),
+		-11: midnight("2021-06-01")} {
 		s := newService(t)
-		s.now = clockAt("2026-11-20T12:00:00Z")
+		s.now, s.zone = clockAt("2026-11-20T12:00:00Z"), time.FixedZone("", hours*3600)
 		s.products = append(history(4000), oneDay(10_000, 2500, "2026-11-10")...)
 		s.products[7].updated = at("2026-11-20T11:00:00Z") // created in 2019
+		s.products[8].updated = at("2021-06-01T00:10:00Z")
+		s.products[9].updated, s.products[9].created = at("2021-06-01T00:10:00Z"), at("2021-06-01T00:10:00Z")
 		got, err := readAll(t.Context(), s.fresh(), poller.Request{Kind: poller.Full, From: from})
 		if err != nil || !got.done.Complete || got.settled != schemas.MinInstant {
 			t.Fatal(err, got.done, got.settled)

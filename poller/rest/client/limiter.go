@@ -96,7 +96,7 @@ func (l *limiter) refused(sent time.Time, after time.Duration, why string) (unti
 		l.pace.SetLimit(max(l.pace.Limit()/2, rate.Limit(l.ceiling*lowest)))
 	}
 	if after <= 0 {
-		after = min(firstPause<<min(l.refusals-1, 16), lastPause)
+		after = min(firstPause<<min(max(l.refusals, 1)-1, 16), lastPause)
 		after += rand.N(after/4 + 1)
 	}
 	before := l.resume

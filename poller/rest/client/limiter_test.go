@@ -96,6 +96,7 @@ func TestTheRateIsHalvedOnceAnEpisodeAndComesBackSlowly(t *testing.T) {
 		for range 5 { // five workers, all sent before the first refusal was known
 			l.refused(sent, 0, "")
 		}
+		l.accepted(sent) // as much as the refusals say of the rate before
 		if s := l.state(); s.RequestsPerSecond != 4 || s.RefusedSince.IsZero() {
 			t.Errorf("%+v", s)
 		}
@@ -104,15 +105,39 @@ func TestTheRateIsHalvedOnceAnEpisodeAndComesBackSlowly(t *testing.T) {
 		if rate := l.state().RequestsPerSecond; rate != 2 {
 			t.Errorf("rate %v after a second episode, want 2", rate)
 		}
-		for range 1000 {
+		for seconds := range 1000 {
 			<-time.After(time.Second) // the bubble's clock
 			l.accepted(time.Now())
-			if rate := l.state().RequestsPerSecond; rate > 8 {
-				t.Fatalf("rate %v above the ceiling", rate)
+			if rate := l.state().RequestsPerSecond; rate > min(8, 2+0.08*float64(seconds+1)+0.001) {
+				t.Fatalf("rate %v after %d s", rate, seconds+1)
 			}
 		}
 		if s := l.state(); s.RequestsPerSecond != 8 || !s.RefusedSince.IsZero() {
 			t.Errorf("%+v, want the ceiling again", s)
+		}
+	})
+}
+
+// An answer that was accepted meanwhile ended the refusals in a row. The second one also raises the rate.
+func TestARefusalOfARequestFromBeforeTheRateChangedPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, accepted := range []time.Duration{time.Second, raiseEvery} { // after the rate was halved
+			l := newLimiter(8)
+			l.refused(time.Now(), 0, "")
+			<-time.After(accepted / 2) // the bubble's clock
+			sent := time.Now()
+			if accepted < raiseEvery {
+				sent = l.changed
+			}
+			<-time.After(accepted / 2) // the bubble's clock
+			l.accepted(time.Now())
+			if until, _ := l.refused(sent, 0, ""); time.Until(until) < firstPause || time.Until(until) > time.Second {
+				t.Errorf("a pause of %s", time.Until(until))
+			}
+			<-time.After(time.Second) // the bubble's clock
+			if l.accepted(time.Now()); !l.state().RefusedSince.IsZero() {
+				t.Errorf("%+v", l.state())
+			}
 		}
 	})
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -44,6 +45,10 @@ func TestRowsAreFoundWhereverTheEnvelopePutsThem(t *testing.T) {
 		if _, err := openPage([]byte(body), nil); err == nil {
 			t.Errorf("%s was taken", body)
 		}
+	}
+	many := `{"data":[1` + strings.Repeat(",1", maxRows) + `],"meta":{"has_more":false}}`
+	if p, err := openPage([]byte(many), nil); !errors.Is(err, errTooMuch) || len(p.Rows) > maxRows {
+		t.Errorf("%d rows: %v", len(p.Rows), err)
 	}
 }
 
