@@ -67,7 +67,8 @@ func TestARequestThatNobodyTakesNowSaysWhy(t *testing.T) {
 		{health.Resource{Owner: "a", Unreadable: errors.New("somebody else wrote it")},
 			over + "somebody else wrote it"},
 		{health.Resource{Enabled: true, Abandoned: true}, over + "nothing is published yet, and no instance " +
-			"polls it -> start an instance (`storestream run`), or enable the resource in all of them"},
+			"polls it -> start an instance (`storestream run`), or enable the resource in all of them. An instance " +
+			"that runs and does not answer at /healthz is frozen: restart it"},
 	} {
 		test.r.Now = now
 		test.r.Judge()

@@ -97,7 +97,7 @@ func TestWatermarkListSaysWhetherEverythingIsUpToDate(t *testing.T) {
 	})
 	s.do("watermark", "list").expect(t, exitLate, "NOT up to date.\n",
 		"\norder_items: the first load is not finished\n", "\nproducts: the first load is not finished\n",
-		"\nusers: the last complete pass began 1h0m ago\n")
+		"\nusers: the last complete pass began 1h0m ago -> `storestream check`")
 	for _, name := range schemas.Names() {
 		s.Publish(name, nil, nil, asOf(0))
 	}
@@ -136,7 +136,8 @@ func TestWatermarkListSaysWhatNobodyCanTakeAResourceOverFor(t *testing.T) {
 	s.Publish("users", nil, nil, ago(2*time.Hour))
 	const behind, refused = "the last complete pass began 1h0m ago; ",
 		"no instance with this configuration can take it over: "
-	c := s.do("watermark", "list").expect(t, exitLate, "orders: the last complete pass began 1h0m ago\n")
+	c := s.do("watermark", "list").expect(t, exitLate,
+		"orders: the last complete pass began 1h0m ago -> `storestream check`")
 	if strings.Contains(c.stdout.String(), refused) {
 		t.Errorf("nothing is refused:\n%s", c.stdout)
 	}
@@ -147,7 +148,7 @@ func TestWatermarkListSaysWhatNobodyCanTakeAResourceOverFor(t *testing.T) {
 	const remedy = ": point registry.url at the registry that the topic was written with"
 	anew := "registry.url=" + servers.RegistryForTest(t).URL
 	c = s.do("watermark", "list", "--set", anew).expect(t, exitLate, lost, remedy,
-		"\nusers: the last complete pass began 2h0m ago\n")
+		"\nusers: the last complete pass began 2h0m ago -> `storestream check`")
 	if strings.Count(c.stdout.String(), refused) != 1 {
 		t.Errorf("it is said of others than orders:\n%s", c.stdout)
 	}

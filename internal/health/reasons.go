@@ -81,11 +81,11 @@ var Reasons = []Reason{
 	{Code: "open_transaction", State: SettlingDelayed, Says: "is open since",
 		Means: "a transaction is open in one of the server's databases. `before` and a time mean that this " +
 			"instance was started then, and found it open",
-		Remedy: "tell its owner: `SELECT pid, datname, usename, xact_start, query FROM pg_stat_activity WHERE " +
-			"xact_start < now() - interval '10 min' ORDER BY xact_start`. `SELECT pg_terminate_backend(PID)` ends " +
-			"it and undoes its writes (as its role, pg_signal_backend or superuser). A prepared one: `SELECT gid, " +
-			"database, owner, prepared FROM pg_prepared_xacts`, and in that database `ROLLBACK PREPARED 'GID'` or " +
-			"`COMMIT PREPARED 'GID'`"},
+		Remedy: "tell its owner: `SELECT backend_xid, pid, datname, usename, xact_start, query FROM " +
+			"pg_stat_activity WHERE backend_xid IS NOT NULL ORDER BY xact_start` (backend_xid is the id). `SELECT " +
+			"pg_terminate_backend(PID)` ends it and undoes its writes (as its role, pg_signal_backend or " +
+			"superuser). A prepared one: `SELECT transaction, gid, database, owner, prepared FROM " +
+			"pg_prepared_xacts`, and in that database `ROLLBACK PREPARED 'GID'` or `COMMIT PREPARED 'GID'`"},
 	{Code: "clock_unsure", State: SettlingDelayed,
 		Says: "clock was set forward | a standby that has replayed no transaction since it started",
 		Means: "the database's clock jumped: transactions that stamped before may write yet. A standby's clock " +

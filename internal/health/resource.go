@@ -209,7 +209,8 @@ func (r *Resource) Judge() {
 			why = "no instance polls it, since " + terminal.Duration(r.Lag())
 		}
 		r.isOtherwise(Unowned, why+r.lastWords(),
-			"start an instance (`storestream run`), or enable the resource in all of them")
+			"start an instance (`storestream run`), or enable the resource in all of them. An instance that runs "+
+				"and does not answer at /healthz is frozen: restart it")
 	case !r.Owned && r.Owner == "" && !r.Between:
 		r.isOtherwise(Unknown, "the group has not said yet which instance has it", "")
 	case !r.Owned && r.Silent > StalledAfter(r.interval()):
@@ -227,7 +228,9 @@ func (r *Resource) Judge() {
 	case r.Owned && r.Passes == 0:
 		r.State = Resuming
 	case late != "":
-		r.State = Behind
+		if r.State = Behind; r.Remedy == "" {
+			r.Remedy = "`storestream check` takes the same steps, and says where they end"
+		}
 	case t != nil:
 		r.State = SettlingDelayed
 	default:

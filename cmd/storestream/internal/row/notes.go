@@ -2,6 +2,7 @@ package row
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/verify"
@@ -31,9 +32,13 @@ func (l *look) notes(r *Report, now health.Resource, topic, service *schemas.Val
 	switch {
 	case r.InTopic.State == Unreadable:
 		notes = append(notes, "Another program wrote the topic's newest record of it. "+repairs)
+	case r.InService.State == Unpublishable && r.DeadLetter != nil:
+		notes = append(notes, "It cannot be published as the service has it. The topic keeps what it had.")
 	case r.InService.State == Unpublishable:
 		notes = append(notes, "It cannot be published as the service has it. The next poll that meets it "+
 			"writes a dead letter, and the topic keeps what it had.")
+	case topic != nil && slices.Contains(r.Differs, "id"):
+		notes = append(notes, "The record under its key is another row's: another program wrote it. "+repairs)
 	case topic != nil && r.InService.State == Absent:
 		notes = append(notes, l.extra())
 	case topic != nil && topic.UpdatedAt > service.UpdatedAt:
@@ -44,6 +49,8 @@ func (l *look) notes(r *Report, now health.Resource, topic, service *schemas.Val
 		// The same version: polls have met it.
 	case topic != nil && len(r.Differs) == 0 && len(r.InTopic.Strays) == 0:
 		notes = append(notes, "Every field is equal, and its encoding is not: another program wrote it. "+repairs)
+	case now.State == health.Blocked:
+		notes = append(notes, "Its resource is blocked: ask again when it is not.")
 	case service != nil && now.Settled != nil && service.UpdatedAt < *now.Settled:
 		notes = append(notes, fmt.Sprintf("It was updated before %s, which is settled, so no poll meets it again. "+
 			"It changed without a new updated_at, or could be read later than overlap allows, or another program "+

@@ -87,6 +87,9 @@ func TestNotesSayWhyARowDiffers(t *testing.T) {
 	delayed := health.Resource{Name: "users", AsOf: &asOf, Now: now, Owner: "a", Good: &now,
 		Trouble: &watermark.Trouble{Why: "a transaction is open", Since: settled, Publishes: true}}
 	delayed.Judge()
+	blocked := health.Resource{Name: "users", Enabled: true, AsOf: &asOf, Settled: &settled, Now: now, Owner: "a",
+		Good: &now, Trouble: &watermark.Trouble{Why: "rows have lost city", Since: settled}}
+	blocked.Judge()
 	updated := func(text string) *schemas.Value { return &schemas.Value{UpdatedAt: at(text)} }
 	old, young := updated("2026-11-20T11:50:00Z"), updated("2026-11-20T11:59:59Z")
 	for name, test := range map[string]struct {
@@ -102,10 +105,17 @@ func TestNotesSayWhyARowDiffers(t *testing.T) {
 		"deleted, and only reported": {old, nil, polled, config.Report, "sweep.deletes is report"},
 		"delayed": {old, young, delayed, "", "The resource: settling is delayed for 2m30s, and rows go on: a " +
 			"transaction is open."},
+		"blocked": {updated("2026-11-20T11:40:00Z"), old, blocked, "", "Its resource is blocked: ask " +
+			"again when it is not.\nThe resource: blocked"},
+		"another row's record": {young, old, polled, "id", "another program wrote it. `storestream sweep users`"},
 	} {
+		differs := []string{"city"}
+		if test.deletes == "id" {
+			differs, test.deletes = []string{"id", "city"}, ""
+		}
 		l := look{Config: Config{Settings: &config.Config{Sweep: config.Sweep{Deletes: test.deletes}}, ID: 7},
 			resource: set.Get("users"), settings: config.Resource{Overlap: 2 * time.Minute}}
-		r := &Report{Resource: "users", ID: 7, Verdict: verify.Different, Differs: []string{"city"},
+		r := &Report{Resource: "users", ID: 7, Verdict: verify.Different, Differs: differs,
 			InTopic: InTopic{State: Present}, InService: InService{State: Present}}
 		if test.service == nil {
 			r.InService.State = Absent
