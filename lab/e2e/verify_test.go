@@ -252,22 +252,21 @@ func TestACustomerIsErasedWhoTheServiceHasDeletedAndNobodyElse(t *testing.T) {
 				len(newest[ids[3]].Value), ids[4], len(newest[ids[4]].Value))
 		}
 	}
-	s.asksWithFalseDays(storefake.Users, s.ids(storefake.Users)[5])
+	s.asksByHand(storefake.Users, s.ids(storefake.Users)[5])
 	s.verify(0)
 	p.stop()
 }
 
-// asksWithFalseDays writes a request, as somebody might who may write to the topic: it claims days of a row
-// on which the service does not have it. Then it waits until that is dealt with.
-func (s *stack) asksWithFalseDays(resource string, id int64) {
+// asksByHand writes a request to erase a row that the service has, as another program might that may write to
+// the topic. Then it waits until that is dealt with.
+func (s *stack) asksByHand(resource string, id int64) {
 	s.t.Helper()
 	cl, err := kgo.NewClient(s.client()...)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer cl.Close()
-	value := fmt.Appendf(nil, `{"uid":"false","resource":%q,"kind":"erase","rows":[{"id":%d,`+
-		`"created_at":"1990-01-01T00:00:00Z","updated_at":"1990-01-01T00:00:00Z"}]}`, resource, id)
+	value := fmt.Appendf(nil, `{"uid":"by hand","resource":%q,"kind":"erase","rows":[%d]}`, resource, id)
 	request := &kgo.Record{Topic: s.prefix + "requests", Key: []byte(resource), Value: value}
 	if err := cl.ProduceSync(s.t.Context(), request).FirstErr(); err != nil {
 		s.t.Fatal(err)
