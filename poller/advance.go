@@ -232,7 +232,7 @@ func (s *state) beginReplay(r watermark.Request, now schemas.Instant, ends []int
 		from, settled = min(from, running.From), max(settled, running.Settled)
 	}
 	s.mark.Settled = min(s.mark.Settled, max(*r.To, s.settings.Start))
-	s.mark.Cursor, s.mark.Floor, s.mark.Identity = nil, nil, s.mark.Identity.Confirmed()
+	s.mark.Cursor, s.mark.Floor, s.mark.Identity = nil, nil, s.mark.Identity.Confirmed(r.Schema)
 	s.dedup.replay()
 	s.mark.Replay = &watermark.Replay{Request: r.ID, RequestUID: r.UID, From: from, At: now, Settled: settled,
 		Ends: ends}

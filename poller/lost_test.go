@@ -98,27 +98,30 @@ func TestSettledDoesNotGoBackBelowTheStart(t *testing.T) {
 
 // Where the table is stays known, whatever else is given up: another one must not take its place meanwhile.
 // Only a reset says that the next one is right.
-func TestWhereTheTableIsIsForgottenByAResetAlone(t *testing.T) {
+func TestWhereTheTableIsIsForgottenByAResetThatNamesAnotherSchemaAlone(t *testing.T) {
 	id := watermark.Identity{Schema: "public", Kind: "r", Table: 5, System: "7/5", Timeline: 2,
 		Started: 9, Xmin: 4}
 	place := watermark.Identity{Schema: "public", Kind: "r", Started: schemas.MinInstant}
 	rest := id
-	rest.Schema, rest.Kind = "", ""
+	rest.Schema, rest.Kind = "mine", ""
 	now := schemas.InstantOf(noon)
 	for name, c := range map[string]struct {
-		lost *LostError
-		want watermark.Identity
+		lost  *LostError
+		names string
+		want  watermark.Identity
 	}{
-		"a clock":         {&LostError{Why: "its clock went back", From: now.Add(-time.Hour)}, id},
-		"another history": {&LostError{Why: "another timeline", From: schemas.MaxInstant, Sweep: true}, place},
-		"a reset":         {nil, rest},
+		"a clock": {&LostError{Why: "its clock went back", From: now.Add(-time.Hour)}, "", id},
+		"another history": {&LostError{Why: "another timeline", From: schemas.MaxInstant, Sweep: true}, "",
+			place},
+		"a reset":                        {nil, "", id},
+		"a reset that confirms a schema": {nil, "mine", rest},
 	} {
 		l := openLost(t, nil)
 		known := id
 		l.mark.Identity, l.lost = &known, c.lost
 		l.takeOver()
 		if c.lost == nil {
-			l.ask(watermark.Request{Kind: watermark.Reset, To: &now})
+			l.ask(watermark.Request{Kind: watermark.Reset, To: &now, Schema: c.names})
 		}
 		if err := l.work(); !errors.Is(err, ErrTakeover) || *l.mark.Identity != c.want {
 			t.Errorf("%s: %v, %+v, expected %+v", name, err, l.mark.Identity, c.want)

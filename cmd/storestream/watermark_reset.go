@@ -34,6 +34,8 @@ published.`,
 	}
 	cmd.Flags().StringVar(&to, "to", "",
 		"`TIME` from which rows are published again: 2026-11-20T09:30:00Z or 2026-11-20")
+	cmd.Flags().StringVar(&o.Schema, "confirm-schema", "", "the table or view of this `SCHEMA` is the right "+
+		"one, although its name led to another one before (PostgreSQL)")
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		at, err := resetTime(cmd, to, time.Now())

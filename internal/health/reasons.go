@@ -17,13 +17,17 @@ var Reasons = []Reason{
 			"Settled stays before them",
 		Remedy: "correct at the service the field that the text names, and it goes on by itself; or, if the " +
 			"schema is too narrow, change it (schemas.dir) and restart", See: "Changing a schema"},
-	{Code: "fields_lost", State: Blocked, Says: "has no column | the service's rows have lost",
-		Means: "a field that every row had is in no row any more: a column was renamed or dropped, the table was " +
-			"replaced by one without it, or the service leaves it out. Nothing is published, so that null does not " +
+	{Code: "column_gone", State: Blocked, Says: "has no column",
+		Means: "a column was renamed or dropped, or the table was replaced by one without it. Nothing is " +
+			"published, so that null does not replace good values",
+		Remedy: "put the column back under its name (`ALTER TABLE orders RENAME COLUMN NEW TO OLD`), and it goes " +
+			"on by itself within a minute. If it is gone for good, take the field out of the schema (schemas.dir) " +
+			"and restart", See: "Changing a schema"},
+	{Code: "fields_lost", State: Blocked, Says: "the service's rows have lost",
+		Means: "a field that every row had is in no row any more. Nothing is published, so that null does not " +
 			"replace good values",
-		Remedy: "put it back under its name (`ALTER TABLE orders RENAME COLUMN NEW TO OLD`; over REST ask the " +
-			"service's owner), and it goes on by itself within a minute. If it is gone for good, take the field out " +
-			"of the schema (schemas.dir) and restart", See: "Changing a schema"},
+		Remedy: "ask the service's owner to put the field back: it goes on by itself. If it is gone for good, " +
+			"take it out of the schema (schemas.dir) and restart", See: "Changing a schema"},
 	{Code: "column_type", State: Blocked, Says: "do not fit the schema",
 		Means:  "storestream does not read a column of this type as this field",
 		Remedy: "put the column's type back, or let the table's name lead to a view that casts it"},
@@ -37,7 +41,8 @@ var Reasons = []Reason{
 	{Code: "other_table", State: Blocked, Says: "leads to another table",
 		Means: "the table's name leads to a relation in another schema, or of another kind, which is not read",
 		Remedy: "look at the search_path of role and database (`\\drds` in psql). If the earlier relation is " +
-			"right, put it back, or set search_path in postgres.dsn. If the new one is right, confirm it by a reset",
+			"right, put it back, or set search_path in postgres.dsn. If the new one is right, confirm it by a reset " +
+			"with --confirm-schema",
 		See: "A database that is restored, promoted or replicated"},
 	{Code: "foreign_rows", State: Blocked, Says: "Rows would be missed",
 		Means: "the table leads to a foreign table or a materialized view. This server's clock and transactions " +

@@ -32,13 +32,13 @@ func (id *Identity) Anew() *Identity {
 	return &Identity{Schema: id.Schema, Kind: id.Kind, Started: schemas.MinInstant}
 }
 
-// Confirmed returns id without the table's schema and kind: a person says that the next table is the right
-// one.
-func (id *Identity) Confirmed() *Identity {
-	if id == nil {
-		return nil
+// Confirmed returns id with another schema and of any kind: a person says that the table or view of that
+// schema is the right one. If schema is "", it returns id.
+func (id *Identity) Confirmed(schema string) *Identity {
+	if id == nil || schema == "" {
+		return id
 	}
 	confirmed := *id
-	confirmed.Schema, confirmed.Kind = "", ""
+	confirmed.Schema, confirmed.Kind = schema, ""
 	return &confirmed
 }

@@ -28,6 +28,9 @@ type Request struct {
 	Resource string           `json:"resource"`
 	Kind     Kind             `json:"kind"`
 	To       *schemas.Instant `json:"to,omitempty"` // of a reset
+	// Schema, of a reset, is the schema of PostgreSQL in which another table or view of the resource's name is
+	// right. "": the one before.
+	Schema string `json:"schema,omitempty"`
 	// ConfirmedDeletes is how many rows a sweep or an erase may delete beyond the day's budget. An erase is
 	// confirmed only if it confirms all its rows.
 	ConfirmedDeletes int `json:"confirmed_deletes,omitempty"`

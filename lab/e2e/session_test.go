@@ -82,12 +82,23 @@ func TestAnotherTableOfTheNameWaitsForAPerson(t *testing.T) {
 		return strings.Contains(r.Why, "leads to another table"), r.State + " " + r.Why
 	})
 	s.expect(4, []string{"leads to another table", "storestream watermark reset orders " +
-		"--to"}, "watermark", "list")
+		"--confirm-schema mine --to"}, "watermark", "list")
 	s.expect(1, []string{"leads to another table"}, "verify", storefake.Orders)
 	if n := len(s.newest(storefake.Orders)); n != len(s.ids(storefake.Orders)) {
 		t.Errorf("%d orders are in the topic", n)
 	}
-	s.reset(time.Now().UTC().Format(time.DateOnly), storefake.Orders)
+	today := time.Now().UTC().Format(time.DateOnly)
+	before := s.mark(storefake.Orders)
+	s.reset(today, storefake.Orders) // a replay confirms no table
+	s.accepted(storefake.Orders, before)
+	eventually(t, "orders are still blocked", func() (bool, string) {
+		r := p.resource(storefake.Orders)
+		return r.State == "blocked" && strings.Contains(r.Why, "leads to another table"), r.State + " " + r.Why
+	})
+	if out, errs, code := s.do("watermark", "reset", storefake.Orders, "--to", today, "--confirm-schema", "mine",
+		"--yes"); code != 0 {
+		t.Fatalf("%s%s", out, errs)
+	}
 	eventually(t, "the orders of the other table are published", func() (bool, string) {
 		for _, r := range s.topic(storefake.Orders) {
 			if r.value["status"] == "TEMPORARY" {

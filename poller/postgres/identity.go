@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -101,7 +102,7 @@ var kinds = map[string]string{"r": "a table", "p": "a partitioned table", "v": "
 	"f": "a foreign table", "m": "a materialized view"}
 
 // isAnother returns a *poller.BlockedError if t is another table than the one that was read before, and no
-// person has confirmed it.
+// person has confirmed it by a request that names its schema.
 //
 // A schema has a name only once. So if another table of the same kind has the name in the same schema, the
 // owner of the first one has dropped or renamed it: the table was created again, as in a swap by renaming. If
@@ -109,14 +110,18 @@ var kinds = map[string]string{"r": "a table", "p": "a partitioned table", "v": "
 // table was created in a schema that comes first. (A table that was moved to another schema is the same one.)
 func (t *table) isAnother(before *watermark.Identity, r *schemas.Resource) error {
 	if before == nil || before.Schema == "" || t.oid == before.Table ||
-		t.schema == before.Schema && t.kind == before.Kind {
+		t.schema == before.Schema && (before.Kind == "" || t.kind == before.Kind) {
 		return nil
+	}
+	back := "drop or rename the one that took its name"
+	if t.schema != before.Schema {
+		back = "restore the search_path of the role and the database, or set search_path=" + before.Schema +
+			" in postgres.dsn"
 	}
 	return &poller.BlockedError{What: fmt.Sprintf("the name %[1]s leads to another table: %[2]s, which is "+
 		"%[3]s, and was %[4]s in schema %[5]s. storestream does not read it, because it would publish its rows as "+
-		"those of the other one. If the other one is right, put it back: restore the search_path of the role and "+
-		"the database, or set search_path=%[5]s in postgres.dsn. If this one is right, confirm it: storestream "+
-		"watermark reset %[6]s --to TIME publishes it from TIME on, and a sweep follows",
-		t.bareName, t.plainName, kinds[t.kind],
-		kinds[before.Kind], before.Schema, r.Name)}
+		"those of the other one. If the other one is right, put it back: %[6]s. If this one is right, confirm it: "+
+		"storestream watermark reset %[7]s --confirm-schema %[8]s --to TIME publishes it from TIME on, and a "+
+		"sweep follows", t.bareName, t.plainName, kinds[t.kind], cmp.Or(kinds[before.Kind], "a relation"),
+		before.Schema, back, r.Name, t.schema)}
 }

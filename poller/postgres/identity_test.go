@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -162,11 +163,14 @@ func TestAnotherTableBlocksUntilItIsGoneOrAPersonConfirmsIt(t *testing.T) {
 					for _, q := range []poller.Request{{}, {Kind: poller.Full, From: schemas.MinInstant},
 						{Kind: poller.Lookup, Suspects: []poller.Suspect{{ID: 7}}}, {}} {
 						r.isBlocked(q, "leads to another table")
-						r.isBlocked(q, "storestream watermark reset orders --to")
+						r.isBlocked(q, "storestream watermark reset orders --confirm-schema ")
 					}
 				}
 				if confirmed {
-					r.identity = r.identity.Confirmed() // as a reset does
+					r.identity = r.identity.Confirmed("another") // as a reset does that names another one
+					r.isBlocked(poller.Request{}, "leads to another table")
+					schema := regexp.MustCompile("--confirm-schema (\\S+)").FindStringSubmatch(r.read(poller.Request{}).Error())
+					r.identity = r.identity.Confirmed(schema[1])
 				} else {
 					s.exec(named(c.back))
 					r.source = s.direct(longOverlap).source

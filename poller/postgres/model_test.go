@@ -621,10 +621,6 @@ func (m *model) met(p *pass, visible map[int64]version) {
 
 // replay publishes everything from some moment on again.
 func (m *model) replay() {
-	if m.w.elsewhere {
-		return
-	}
-	m.identity, m.w.known = m.identity.Confirmed(), false
 	m.settled = min(m.settled, m.w.now-schemas.Instant(rapid.IntRange(0, 100).Draw(m.w.t, "back")))
 	m.cursor, m.floor = nil, nil
 	m.w.replayed = nil // nothing is left by which to tell that a standby lags

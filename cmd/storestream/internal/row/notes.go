@@ -41,7 +41,8 @@ func (l *look) notes(r *Report, now health.Resource, topic, service *schemas.Val
 		notes = append(notes, "The record under its key is another row's: another program wrote it. "+repairs)
 	case topic != nil && r.InService.State == Absent:
 		notes = append(notes, l.extra())
-	case topic != nil && topic.UpdatedAt > service.UpdatedAt:
+	case topic != nil && topic.UpdatedAt > service.UpdatedAt &&
+		(now.Settled == nil || service.UpdatedAt >= *now.Settled):
 		notes = append(notes, fmt.Sprintf("The service shows an older state than the topic has. A server that "+
 			"lags does that for a while. If the service shows it for the overlap of %s it is published.",
 			terminal.Duration(l.settings.Overlap)))
@@ -53,8 +54,8 @@ func (l *look) notes(r *Report, now health.Resource, topic, service *schemas.Val
 		notes = append(notes, "Its resource is blocked: ask again when it is not.")
 	case service != nil && now.Settled != nil && service.UpdatedAt < *now.Settled:
 		notes = append(notes, fmt.Sprintf("It was updated before %s, which is settled, so no poll meets it again. "+
-			"It changed without a new updated_at, or could be read later than overlap allows, or another program "+
-			"wrote into the topic. %s", now.Settled, repairs))
+			"It changed without a later updated_at, or the server that answered lags, or the row could be read later "+
+			"than overlap allows, or another program wrote into the topic. %s", now.Settled, repairs))
 	case service != nil && now.AsOf != nil:
 		notes = append(notes, fmt.Sprintf("It was updated %s ago, and the last complete poll began %s ago, so it "+
 			"may be under way: ask again after the next poll. If it still differs after the overlap (%s), %s",

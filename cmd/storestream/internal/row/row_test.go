@@ -87,8 +87,8 @@ func TestNotesSayWhyARowDiffers(t *testing.T) {
 	delayed := health.Resource{Name: "users", AsOf: &asOf, Now: now, Owner: "a", Good: &now,
 		Trouble: &watermark.Trouble{Why: "a transaction is open", Since: settled, Publishes: true}}
 	delayed.Judge()
-	blocked := health.Resource{Name: "users", Enabled: true, AsOf: &asOf, Settled: &settled, Now: now, Owner: "a",
-		Good: &now, Trouble: &watermark.Trouble{Why: "rows have lost city", Since: settled}}
+	blocked := health.Resource{Name: "users", Enabled: true, AsOf: &asOf, Settled: &settled, Now: now,
+		Owner: "a", Good: &now, Trouble: &watermark.Trouble{Why: "rows have lost city", Since: settled}}
 	blocked.Judge()
 	updated := func(text string) *schemas.Value { return &schemas.Value{UpdatedAt: at(text)} }
 	old, young := updated("2026-11-20T11:50:00Z"), updated("2026-11-20T11:59:59Z")
@@ -99,8 +99,10 @@ func TestNotesSayWhyARowDiffers(t *testing.T) {
 	}{
 		"younger than the last poll": {old, young, polled, "", "updated 1.0s ago, and the last complete poll " +
 			"began 30s ago, so it may be under way"},
-		"settled":                    {updated("2026-11-20T11:40:00Z"), old, polled, "", "no poll meets it again"},
-		"an older state":             {young, old, polled, "", "shows an older state than the topic"},
+		"settled": {updated("2026-11-20T11:40:00Z"), old, polled, "", "no poll meets it again"},
+		"an older state": {young, updated("2026-11-20T11:58:00Z"), polled, "", "shows an older state than " +
+			"the topic"},
+		"an older state, settled":    {young, old, polled, "", "It changed without a later updated_at"},
 		"deleted":                    {old, nil, polled, "", "stays until the next sweep"},
 		"deleted, and only reported": {old, nil, polled, config.Report, "sweep.deletes is report"},
 		"delayed": {old, young, delayed, "", "The resource: settling is delayed for 2m30s, and rows go on: a " +
