@@ -2,7 +2,6 @@ package postgres_test
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -169,8 +168,8 @@ func TestAnotherTableBlocksUntilItIsGoneOrAPersonConfirmsIt(t *testing.T) {
 				if confirmed {
 					r.identity = r.identity.Confirmed("another") // as a reset does that names another one
 					r.isBlocked(poller.Request{}, "leads to another table")
-					schema := regexp.MustCompile("--confirm-schema (\\S+)").FindStringSubmatch(r.read(poller.Request{}).Error())
-					r.identity = r.identity.Confirmed(schema[1])
+					_, named, _ := strings.Cut(r.read(poller.Request{}).Error(), "--confirm-schema ")
+					r.identity = r.identity.Confirmed(strings.Fields(named)[0])
 				} else {
 					s.exec(named(c.back))
 					r.source = s.direct(longOverlap).source
