@@ -22,6 +22,7 @@ type page struct {
 type resource struct {
 	Name     string `json:"resource"`
 	Owned    bool   `json:"owned"`
+	State    string `json:"state"`
 	Why      string `json:"why"`
 	Sweeping *struct {
 		Doing string `json:"doing"`
@@ -68,16 +69,19 @@ func (f *fleet) logged() []int64 {
 
 // blocked says whether the owner of a resource shows, on its page, in its log after since and in its metrics,
 // that the resource is blocked for the reason want. text is the page's text, or names the place that lacks
-// it.
+// it. It is unpolled while no instance polls the resource.
 func (f *fleet) blocked(ctx context.Context, name, want string, since []int64) (text string, all bool) {
-	text = "no page says that it is blocked"
+	text = unpolled
 	for n, i := range f.instances {
 		p, err := i.look(ctx)
 		if err != nil {
 			continue
 		}
 		for _, r := range p.Resources {
-			if r.Name != name || !r.Owned || !strings.Contains(r.Why, want) {
+			if r.Name != name || !r.Owned || r.State == "resuming" {
+				continue
+			}
+			if text = "no page says that it is blocked"; !strings.Contains(r.Why, want) {
 				continue
 			}
 			if !i.hasLogged(since[n], `"`+name+`"`, want) {
