@@ -224,7 +224,8 @@ func (s *Session) changed(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		ends, err := s.c.offsets(ctx, log.name, s.c.admin.ListEndOffsets)
+		// A commit ends before its markers are in the log, which log.ends counts.
+		ends, err := s.c.endsAgain(ctx, log.name, s.c.admin.ListEndOffsets, log.ends)
 		if err != nil {
 			return err
 		}
