@@ -220,11 +220,14 @@ func TestAnOwnerThatConnectsSlowlyWaitsForOpenTransactionsAllTheSame(t *testing.
 	})
 	w := s.writer()
 	run(t, w, "BEGIN; SELECT pg_current_xact_id()")
+	committed := make(chan struct{})
 	go func() {
+		defer close(committed)
 		<-connected
-		_ = wait.For(t.Context(), 700*time.Millisecond)
+		_ = wait.For(t.Context(), 100*time.Millisecond) // the owner's first look has seen the transaction by then
 		_, _ = w.Exec(t.Context(), "COMMIT")
 	}()
+	defer func() { <-committed }()
 	r := openReader(t, g.dsn(s.name), shortOverlap)
 	if r.poll(); r.settled == schemas.MinInstant {
 		t.Error("nothing is settled")
