@@ -113,8 +113,9 @@ func TestALookupGoesOnAfterItsConnectionWasEnded(t *testing.T) {
 	r := openReader(t, server.DSN(role, password, s.name), postgres.SourceConfig{})
 	r.poll()
 	r.before = func(b poller.Batch) error {
-		s.exec("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = '" + role +
-			"' AND datname = current_database()")
+		of := " FROM pg_stat_activity WHERE usename = '" + role + "' AND datname = current_database()"
+		s.exec("DO $$ BEGIN PERFORM pg_terminate_backend(pid)" + of + "; WHILE EXISTS (SELECT" + of + ") LOOP " +
+			"PERFORM pg_sleep(0.01), pg_stat_clear_snapshot(); END LOOP; END $$")
 		return nil
 	}
 	if err := r.read(poller.Request{Kind: poller.Lookup, Suspects: []poller.Suspect{{ID: 1000}}}); err != nil {
