@@ -22,7 +22,7 @@ import (
 var ErrLost = errors.New("the session is lost")
 
 // transactionTimeout is how long the broker lets a transaction stay open. A broker refuses more than its
-// transaction.max.timeout.ms (15 minutes by default). For as long, a crash here can hide newer watermarks of
+// transaction.max.timeout.ms (15 minutes by default). Until it ends, a crash here hides newer watermarks of
 // other resources. It is a variable for the tests.
 var transactionTimeout = time.Minute
 

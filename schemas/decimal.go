@@ -96,10 +96,11 @@ func parseDecimal(text []byte, precision, scale int) (d decimal, ok bool) {
 		}
 	} else if len(whole)+len(fraction) <= 19 { // as nearly every price
 		var v uint64
-		for _, digits := range [...][]byte{whole, fraction} {
-			for _, c := range digits {
-				v = v*10 + uint64(c-'0')
-			}
+		for _, c := range whole {
+			v = v*10 + uint64(c-'0')
+		}
+		for _, c := range fraction {
+			v = v*10 + uint64(c-'0')
 		}
 		if short, ok := shortDecimal(d.neg, v, scale-len(fraction), precision); ok {
 			return short, true
@@ -113,23 +114,20 @@ func parseDecimal(text []byte, precision, scale int) (d decimal, ok bool) {
 // longDecimal returns the decimal whose unscaled value has so many places, beginning with the first digit.
 // There may be more digits than places, and fewer.
 func longDecimal(neg bool, digits []byte, places, precision int) (decimal, bool) {
-	d, significant := decimal{neg: neg}, bytes.TrimLeft(digits, "0")
-	places -= len(digits) - len(significant)
-	significant = bytes.TrimRight(significant, "0")
-	if len(significant) == 0 {
-		return d, true
-	}
-	if places > precision || places < len(significant) {
-		return d, false
-	}
-	for i := range places {
-		var digit byte // 5e3: zeros follow
-		if i < len(significant) {
-			digit = significant[i] - '0'
+	d, kept := decimal{neg: neg}, min(max(places, 0), len(digits))
+	for _, c := range digits[:kept] {
+		if d.atLeast(precision - 1) {
+			return d, false
 		}
-		d.mulAdd(digit)
+		d.mulAdd(c - '0')
 	}
-	return d, true
+	for zeros := places - len(digits); zeros > 0 && d.hi|d.lo != 0; zeros-- { // 5e3: ends after 38 of them
+		if d.atLeast(precision - 1) {
+			return d, false
+		}
+		d.mulAdd(0)
+	}
+	return d, len(bytes.TrimRight(digits[kept:], "0")) == 0
 }
 
 func scanDigits(text []byte, from int) (digits []byte, end int) {

@@ -115,8 +115,7 @@ func (t *table) isAnother(before *watermark.Identity, r *schemas.Resource) error
 	}
 	back := "drop or rename the one that took its name"
 	if t.schema != before.Schema {
-		back = "restore the search_path of the role and the database, or set search_path=" + before.Schema +
-			" in postgres.dsn"
+		back = "restore the search_path of role and database, or set search_path in postgres.dsn"
 	}
 	return &poller.BlockedError{What: fmt.Sprintf("the name %[1]s leads to another table: %[2]s, which is "+
 		"%[3]s, and was %[4]s in schema %[5]s. storestream does not read it, because it would publish its rows as "+

@@ -101,10 +101,10 @@ func (p *pass) look(ctx context.Context, r *chunkReader, of poller.Request) (err
 		r.Doing("")
 		if p.lags(of) {
 			if err = before.wait(); err != nil {
-				r.lineage = before // nothing is read of that server
+				r.lineage = before // this read takes no row from that server
 				return r.db.explain(r.Resource.Table, err)
 			}
-			cold = false // nothing is to be won from a server that lags for too long
+			cold = false // to wait longer for a server that lags does not help
 		}
 		p.inherit(of)
 		p.horizons.observe(p.clock, true)

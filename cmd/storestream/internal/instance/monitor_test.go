@@ -97,7 +97,9 @@ func TestTheLagIsReportedByTheOwnerOrByEveryInstanceWhereThereIsNone(t *testing.
 	}
 }
 
-func TestAnInstanceThatCannotAskTheGroupForAMinuteReportsTheLag(t *testing.T) {
+// besideAnOwner is a standby beside another instance that has orders, whose lag is an hour.
+func besideAnOwner(t *testing.T) (*stage.Stage, *monitor) {
+	t.Helper()
 	s := stage.New(t)
 	s.Publish("orders", nil, nil, hourOld)
 	s.Join("elsewhere-1", schemas.Names()...)
@@ -105,6 +107,11 @@ func TestAnInstanceThatCannotAskTheGroupForAMinuteReportsTheLag(t *testing.T) {
 	m.until(t, "another instance has orders", func() bool {
 		return m.ownership["orders"].Owner == "elsewhere-1"
 	})
+	return s, m
+}
+
+func TestAnInstanceThatCannotAskTheGroupForAMinuteReportsTheLag(t *testing.T) {
+	_, m := besideAnOwner(t)
 	m.now = func() time.Time { return time.Now().Add(50 * time.Second) }
 	if lag, reported := m.lag("orders"); reported {
 		t.Errorf("lag %s: what the group said is still good", lag)
@@ -117,13 +124,7 @@ func TestAnInstanceThatCannotAskTheGroupForAMinuteReportsTheLag(t *testing.T) {
 
 // The topics go on to say how fresh the resource is that another instance polls.
 func TestTheLagIsThatOfTheTopicsWhileTheGroupDoesNotAnswer(t *testing.T) {
-	s := stage.New(t)
-	s.Publish("orders", nil, nil, hourOld)
-	s.Join("elsewhere-1", schemas.Names()...)
-	m := standby(t, s)
-	m.until(t, "another instance has orders", func() bool {
-		return m.ownership["orders"].Owner == "elsewhere-1"
-	})
+	s, m := besideAnOwner(t)
 	s.Broker.ControlKey(int16(kmsg.DescribeGroups), func(asked kmsg.Request) (kmsg.Response, error, bool) {
 		s.Broker.KeepControl()
 		answer := asked.ResponseKind().(*kmsg.DescribeGroupsResponse)
