@@ -135,7 +135,7 @@ func TestEveryTroubleIsSaidInWords(t *testing.T) {
 			"The service's clock is 12 s ahead of this machine's."},
 		card("orders"): {"failing", "Since", "(5 min", refused, "1,234,567"},
 		card("order_items"): {"settling delayed", "a transaction (id 4711) is open since",
-			"What to do: tell its owner: `SELECT pid", "2 missing and 1 stale",
+			"What to do: tell its owner: `SELECT backend_xid", "2 missing and 1 stale",
 			"3 published", "polls fail: too many", "discount, gift_note", "1,204", "older rows may remain"},
 		card("products"): {"following", "shop-2-99", "wrote at"},
 		card("users"):    {"no owner", "no instance polls it", "What to do: start an instance", "6 h"},
