@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -118,7 +119,24 @@ func (i *instance) kill() error {
 // terminate asks it to end and waits until it has; ended judges how.
 func (i *instance) terminate() {
 	if p := i.expecting(byTerm); p != nil {
+		i.heeds(p)
 		_ = p.Stop() // that it had to be killed shows in its exit status
+	}
+}
+
+// heeds waits until the process heeds signals, or has ended. One that has just been started does not yet, and
+// SIGTERM ends it as kill -9 does. It heeds them before it opens its status page.
+func (i *instance) heeds(p *servers.Program) {
+	for tick := time.Tick(10 * time.Millisecond); ; {
+		if conn, err := net.Dial("tcp", i.page); err == nil {
+			conn.Close()
+			return
+		}
+		select {
+		case <-p.Exited():
+			return
+		case <-tick:
+		}
 	}
 }
 
