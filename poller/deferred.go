@@ -83,13 +83,9 @@ func (d *deferred) delays() string {
 	if d.empty() {
 		return ""
 	}
-	text := fmt.Sprintf("%s came back older than published, or with the same updated_at and other content: "+
-		"looked at again from %s on", terminal.Plural(len(d.rows), "row"), schemas.InstantOf(d.nextDue()))
-	if n := d.beyond.rows(); n > 0 {
-		text += fmt.Sprintf(", and after that %s more: at most %s are deferred at once", terminal.Count(n),
-			terminal.Count(d.most))
-	}
-	return text
+	return fmt.Sprintf("%s came back older than published, or with the same updated_at and other content: "+
+		"looked at again from %s on, %s at a time", terminal.Plural(len(d.rows)+d.beyond.rows(), "row"),
+		schemas.InstantOf(d.nextDue()), terminal.Count(d.most))
 }
 
 // nextDue returns when the next row is to be looked at again, or the zero time.

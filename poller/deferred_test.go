@@ -90,7 +90,8 @@ func TestRowsBeyondThoseDeferredAtOnceWaitForTheirTurnAndAreTold(t *testing.T) {
 	s.rows = back
 	s.poll()
 	delayed := s.troubled()
-	for _, says := range []string{"10,000 rows came back older", "10,100 more", "again from 2026-11-20T12:01"} {
+	for _, says := range []string{"20,100 rows came back older", "10,000 at a time",
+		"again from 2026-11-20T12:01"} {
 		if !strings.Contains(delayed, says) {
 			t.Errorf("delayed says %q, expected %q", delayed, says)
 		}
