@@ -128,7 +128,7 @@ func (i *instance) terminate() {
 // SIGTERM ends it as kill -9 does. It heeds them before it opens its status page.
 func (i *instance) heeds(p *servers.Program) {
 	for tick := time.Tick(10 * time.Millisecond); ; {
-		if conn, err := net.Dial("tcp", i.page); err == nil {
+		if conn, err := new(net.Dialer).DialContext(context.Background(), "tcp", i.page); err == nil {
 			conn.Close()
 			return
 		}

@@ -70,7 +70,7 @@ func TestTwoReleasesSideBySideLoseAndRepeatNothingEitherWay(t *testing.T) {
 	s.roll(running, program)
 	s.roll(running, before)
 	s.eventuallySays("Everything is up to date", "watermark", "list") // a pass may take a while at first
-	for round, build := range []string{program, before, program} { // and not in good order
+	for round, build := range []string{program, before, program} {    // and not in good order
 		running[round].kill()
 		running[round] = s.spawnOf(build, "run")
 		share(running...)
