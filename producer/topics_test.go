@@ -194,13 +194,21 @@ func TestASettingThatIsChangedUnderAnOwnerIsNoticedWithinAMinute(t *testing.T) {
 	}
 }
 
-// alter changes a setting of a topic.
+// alter changes a setting of a topic, and waits until the broker has it: the controller answers before that.
 func (s *stage) alter(topic, key, value string) {
 	s.t.Helper()
 	changed, err := s.admin.AlterTopicConfigs(s.ctx(),
 		[]kadm.AlterConfig{{Op: kadm.SetConfig, Name: key, Value: &value}}, topic)
 	if err == nil {
 		_, err = changed.On(topic, func(r *kadm.AlterConfigsResponse) error { return r.Err })
+	}
+	for has := false; !has && err == nil; {
+		var now kadm.ResourceConfigs
+		if now, err = s.admin.DescribeTopicConfigs(s.ctx(), topic); err == nil {
+			has = slices.ContainsFunc(now[0].Configs, func(c kadm.Config) bool {
+				return c.Key == key && c.Value != nil && *c.Value == value
+			})
+		}
 	}
 	if err != nil {
 		s.t.Fatal(err)
