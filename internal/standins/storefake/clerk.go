@@ -220,7 +220,7 @@ func (c *clerk) deleteRow(ctx context.Context) error {
 // newID is the next id, or with the readings' share one that was used before.
 func (c *clerk) newID(resource string) int64 {
 	if share := c.read.UsedIDs; share > 0 && c.chance.Float64() < share {
-		if id, ok := c.store.tables.usedID(resource); ok {
+		if id, ok := c.store.tables.usedID(resource, c.tx.At); ok {
 			return id
 		}
 	}

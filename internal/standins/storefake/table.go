@@ -32,7 +32,13 @@ type contents struct {
 	changes []place
 	base    int64
 
-	used []int64 // ids of rows that were deleted, the newest; maybe given out again
+	used []usedID // rows that were deleted; their ids are maybe given out again
+}
+
+// usedID is the id of a row that was deleted, and its updated_at.
+type usedID struct {
+	id      int64
+	updated cell
 }
 
 // maxUsed ids are remembered.
@@ -122,20 +128,21 @@ func (t *table) remove(id int64) {
 	row := t.at(p)
 	t.created.leave(row[t.res.created()])
 	t.updated.leave(row[t.res.updated()])
+	if len(t.used) < maxUsed {
+		t.used = append(t.used, usedID{id, row[t.res.updated()]})
+	}
 	row[0] = null
 	t.byID.set(id, 0)
 	t.live--
 	t.changed(p)
-	if len(t.used) < maxUsed {
-		t.used = append(t.used, id)
-	}
 }
 
-// usedID takes the id of a row that was deleted, and has not come back; false if there is none.
-func (t *table) usedID() (int64, bool) {
-	for len(t.used) > 0 {
-		id := t.used[len(t.used)-1]
-		t.used = t.used[:len(t.used)-1]
+// usedID takes the id of a row that was deleted, and has not come back; false if there is none. A row whose
+// updated_at is after now, because the clock was set back, keeps its id for now: else that id would step back.
+func (t *table) usedID(now cell) (int64, bool) {
+	for n := len(t.used) - 1; n >= 0 && t.used[n].updated <= now; n-- {
+		id := t.used[n].id
+		t.used = t.used[:n]
 		if _, found := t.find(id); !found {
 			return id, true
 		}

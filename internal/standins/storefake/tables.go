@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"time"
 )
 
 // Tables are the rows that are committed, of all resources, in memory. All methods may be called at once.
@@ -152,11 +153,11 @@ func (ts *Tables) any(chance *rand.Rand, resource string) (Row, bool) {
 	return nil, false
 }
 
-// usedID takes an id whose row was deleted; false if there is none.
-func (ts *Tables) usedID(resource string) (int64, bool) {
+// usedID takes an id whose row was deleted, and not stamped after now; false if there is none.
+func (ts *Tables) usedID(resource string, now time.Time) (int64, bool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	return ts.byName[resource].usedID()
+	return ts.byName[resource].usedID(cellOf(now))
 }
 
 // newID takes the next id, as a sequence does: for good, whether or not the row is ever committed.
