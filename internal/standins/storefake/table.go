@@ -137,8 +137,8 @@ func (t *table) remove(id int64) {
 	t.changed(p)
 }
 
-// usedID takes the id of a row that was deleted, and has not come back; false if there is none. A row whose
-// updated_at is after now, because the clock was set back, keeps its id for now: else that id would step back.
+// usedID takes the id of a row that was deleted, and has not come back; false if there is none. If a row's
+// updated_at is after now, because the clock was set back, its id waits: it would step back.
 func (t *table) usedID(now cell) (int64, bool) {
 	for n := len(t.used) - 1; n >= 0 && t.used[n].updated <= now; n-- {
 		id := t.used[n].id
