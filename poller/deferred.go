@@ -84,7 +84,7 @@ func (d *deferred) delays() string {
 		return ""
 	}
 	return fmt.Sprintf("%s came back older than published, or with the same updated_at and other content: "+
-		"looked at again from %s on, %s at a time", terminal.Plural(len(d.rows)+d.beyond.rows(), "row"),
+		"looked at again from %s on, at most %s at a time", terminal.Plural(len(d.rows)+d.beyond.rows(), "row"),
 		schemas.InstantOf(d.nextDue()), terminal.Count(d.most))
 }
 

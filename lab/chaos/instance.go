@@ -125,15 +125,19 @@ func (i *instance) terminate() {
 }
 
 // heeds waits until the process heeds signals, or has ended. One that has just been started does not yet, and
-// SIGTERM ends it as kill -9 does. It heeds them before it opens its status page.
+// SIGTERM ends it as kill -9 does. It heeds them before it opens its status page. One that never opens that
+// is no longer waited for after lastOrder.
 func (i *instance) heeds(p *servers.Program) {
-	for tick := time.Tick(10 * time.Millisecond); ; {
+	patience, tick := time.After(lastOrder), time.Tick(10*time.Millisecond)
+	for {
 		if conn, err := new(net.Dialer).DialContext(context.Background(), "tcp", i.page); err == nil {
 			conn.Close()
 			return
 		}
 		select {
 		case <-p.Exited():
+			return
+		case <-patience:
 			return
 		case <-tick:
 		}
