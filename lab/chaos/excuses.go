@@ -12,9 +12,9 @@ import (
 // was moved. The judge allows for them. Its methods may be called from several goroutines.
 type excuses struct {
 	mu sync.Mutex
-	// back are the instants to which updated_at was set back, by row: the only steps back that a topic may make.
-	back    map[rowAt]bool
-	backIDs map[rowAt]bool // the same without the instants
+	// back are the instants to which updated_at was set back, by row, each in ms since 1970: the only steps
+	// back that a topic may make.
+	back map[rowAt][]int64
 
 	restores, steps int // of the service from a backup, of its clock
 	missed          int // steps of its clock that no poll met in time
@@ -25,7 +25,7 @@ type excuses struct {
 }
 
 func newExcuses() *excuses {
-	return &excuses{back: map[rowAt]bool{}, backIDs: map[rowAt]bool{}, cameBack: map[rowAt]time.Time{}}
+	return &excuses{back: map[rowAt][]int64{}, cameBack: map[rowAt]time.Time{}}
 }
 
 // changedSilently notes that rows changed without a new updated_at.
@@ -60,8 +60,8 @@ func (x *excuses) returnedSince(resource string, id int64, at time.Time) bool {
 func (x *excuses) wentBack(resource string, id int64, to time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.back[rowAt{resource, id, to.UnixMilli()}] = true
-	x.backIDs[rowAt{resource: resource, id: id}] = true
+	row := rowAt{resource: resource, id: id}
+	x.back[row] = append(x.back[row], to.UnixMilli())
 }
 
 // restored notes the effect of a restore. shown rounds an instant as the resource's source shows it.
@@ -94,11 +94,11 @@ func (x *excuses) missedStep() {
 	x.missed++
 }
 
-// setBack says whether the row's updated_at was ever set back to that instant.
-func (x *excuses) setBack(resource string, id, millis int64) bool {
+// setBack lists the instants to which the row's updated_at was set back, in ms since 1970.
+func (x *excuses) setBack(resource string, id int64) []int64 {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.back[rowAt{resource, id, millis}]
+	return x.back[rowAt{resource: resource, id: id}]
 }
 
 // onlySetBack says whether the updated_at of all these rows was set back: storestream looks at such a row
@@ -107,7 +107,7 @@ func (x *excuses) onlySetBack(resource string, ids []int64) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, id := range ids {
-		if !x.backIDs[rowAt{resource: resource, id: id}] {
+		if len(x.back[rowAt{resource: resource, id: id}]) == 0 {
 			return false
 		}
 	}

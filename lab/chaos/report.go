@@ -68,13 +68,14 @@ func replaysOf(marks []mark) []replay {
 	return all
 }
 
-// judgeOrder goes through a topic's records, in offset order within each partition. setBack says whether the
-// service itself has set a row's updated_at back to that instant. A created_at that the id has not had before
-// is another row: the service has given the id out again, and stamps that row earlier while its clock is set
-// back. A row that a rewrite left as it was may come once more: to PostgreSQL, and so to the floor, it is
-// written after all others.
+// judgeOrder goes through a topic's records, in offset order within each partition. setBack has the instants
+// to which the service itself has set a row's updated_at back. The row's next version that the topic gets is
+// of that instant, or of a later one if the row has changed once more. A created_at that the id has not had
+// before is another row: the service has given the id out again, and stamps that row earlier while its clock
+// is set back. A row that a rewrite left as it was may come once more: to PostgreSQL, and so to the floor, it
+// is written after all others.
 func (j *report) judgeOrder(versions []version, replays []replay, rewrites []rewrite,
-	setBack func(id, millis int64) bool) {
+	setBack func(id int64) []int64) {
 	type content struct {
 		id   int64
 		hash uint64
@@ -82,6 +83,17 @@ func (j *report) judgeOrder(versions []version, replays []replay, rewrites []rew
 	type row struct{ id, created int64 }
 	last, seen, rows := map[int64]version{}, map[content]version{}, map[row]bool{}
 	used := make([]map[content]bool, len(rewrites))
+	stepped := map[[2]int64]bool{} // by id and number of the instant, which excuses one step to a later one
+	wentBack := func(v version, from int64) bool {
+		for n, to := range setBack(v.id) {
+			step := [2]int64{v.id, int64(n)}
+			if to == v.millis || to < v.millis && v.millis < from && !stepped[step] {
+				stepped[step] = true
+				return true
+			}
+		}
+		return false
+	}
 	excused := func(i int, v version, c content) bool {
 		for n, r := range rewrites {
 			if i >= r.before && v.millis > r.from && !used[n][c] {
@@ -106,7 +118,7 @@ func (j *report) judgeOrder(versions []version, replays []replay, rewrites []rew
 		j.versions++
 		first := !rows[row{v.id, v.created}]
 		rows[row{v.id, v.created}] = true
-		if known && !before.gone && !first && v.millis < before.millis && !setBack(v.id, v.millis) {
+		if known && !before.gone && !first && v.millis < before.millis && !wentBack(v, before.millis) {
 			j.back.add("%s %d steps back from %s (offset %d) to %s (partition %d, offset %d)", j.resource, v.id,
 				instant(before.millis), before.offset,
 				instant(v.millis), v.partition, v.offset)
@@ -116,7 +128,7 @@ func (j *report) judgeOrder(versions []version, replays []replay, rewrites []rew
 		seen[c] = v
 		switch {
 		case !again:
-		case setBack(v.id, v.millis),
+		case slices.Contains(setBack(v.id), v.millis),
 			slices.ContainsFunc(replays, func(r replay) bool { return r.covers(v, before.offset) }),
 			excused(i, v, c):
 			j.repeated++

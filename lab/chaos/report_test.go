@@ -11,7 +11,7 @@ import (
 
 func at(second int) int64 { return time.Date(2026, 11, 20, 12, 0, second, 0, time.UTC).UnixMilli() }
 
-func never(int64, int64) bool { return false }
+func never(int64) []int64 { return nil }
 
 func TestJudgeFindsAVersionThatIsThereTwiceUnlessAReplayCoversIt(t *testing.T) {
 	versions := []version{{offset: 3, id: 1, millis: at(10), hash: 7},
@@ -48,10 +48,27 @@ func TestJudgeFindsAStepBackUnlessTheServiceMadeIt(t *testing.T) {
 		t.Errorf("%d steps back, want 1", j.back.n)
 	}
 	j = report{resource: "orders"}
-	j.judgeOrder(versions, nil, nil, func(id, millis int64) bool { return id == 1 && millis == at(9) })
+	j.judgeOrder(versions, nil, nil, backTo(at(9)))
 	if j.back.n != 0 {
 		t.Errorf("%d steps back that the service did not make, want none", j.back.n)
 	}
+}
+
+func TestJudgeForgivesOneStepToAChangeOfARowThatWentBack(t *testing.T) {
+	versions := []version{{offset: 1, id: 1, millis: at(10), hash: 1},
+		{offset: 2, id: 1, millis: at(8), hash: 2}, {offset: 3, id: 1, millis: at(10), hash: 3},
+		{offset: 4, id: 1, millis: at(9), hash: 4}}
+	for to, faults := range map[int64]int{at(7): 1, at(9): 1, at(11): 2} {
+		j := report{resource: "orders"}
+		if j.judgeOrder(versions, nil, nil, backTo(to)); j.back.n != faults {
+			t.Errorf("set back to %s: %d steps back, want %d", instant(to), j.back.n, faults)
+		}
+	}
+}
+
+// backTo says that the service has set every row back to that instant.
+func backTo(millis int64) func(int64) []int64 {
+	return func(int64) []int64 { return []int64{millis} }
 }
 
 func TestJudgeTellsARowUnderAnIDThatIsGivenOutAgainFromAStepBack(t *testing.T) {
@@ -70,7 +87,7 @@ func TestJudgeForgivesAStateThatARestoreBroughtBack(t *testing.T) {
 	versions := []version{{offset: 1, id: 1, millis: at(10), hash: 1},
 		{offset: 2, id: 1, millis: at(12), hash: 2}, {offset: 3, id: 1, millis: at(10), hash: 1}}
 	j := report{resource: "orders"}
-	j.judgeOrder(versions, nil, nil, func(id, millis int64) bool { return id == 1 && millis == at(10) })
+	j.judgeOrder(versions, nil, nil, backTo(at(10)))
 	if j.back.n != 0 || j.twice.n != 0 || j.repeated != 1 {
 		t.Errorf("%d steps back and %d twice, want none: %+v", j.back.n, j.twice.n, j)
 	}

@@ -365,7 +365,7 @@ func (t *tail) judge(r *report, rows map[int64]row, x *excuses) {
 	defer t.mu.Unlock()
 	marks := t.marks[r.resource]
 	r.judgeOrder(t.versions[r.resource], replaysOf(marks), t.rewrites[r.resource],
-		func(id, millis int64) bool { return x.setBack(r.resource, id, millis) })
+		func(id int64) []int64 { return x.setBack(r.resource, id) })
 	r.judgeDeletes(t.versions[r.resource])
 	r.judgeReplays(t.asks, marks, rows, t.newest[r.resource])
 	r.judgeMarks(marks, x.settledMayGoBack())
