@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -77,10 +78,10 @@ func parseDecimal(text []byte, precision, scale int) (d decimal, ok bool) {
 		d.neg = text[0] == '-'
 		i = 1
 	}
-	whole, i := scanDigits(text, i)
+	whole, v, i := scanDigits(text, i, 0)
 	var fraction []byte
 	if i < len(text) && text[i] == '.' {
-		fraction, i = scanDigits(text, i+1)
+		fraction, v, i = scanDigits(text, i+1, v)
 	}
 	if len(whole)+len(fraction) == 0 {
 		return d, false
@@ -94,13 +95,6 @@ func parseDecimal(text []byte, precision, scale int) (d decimal, ok bool) {
 			return d, false
 		}
 	} else if len(whole)+len(fraction) <= 19 { // as nearly every price
-		var v uint64
-		for _, c := range whole {
-			v = v*10 + uint64(c-'0')
-		}
-		for _, c := range fraction {
-			v = v*10 + uint64(c-'0')
-		}
 		if short, ok := shortDecimal(d.neg, v, scale-len(fraction), precision); ok {
 			return short, true
 		}
@@ -114,32 +108,37 @@ func parseDecimal(text []byte, precision, scale int) (d decimal, ok bool) {
 // There may be more digits than places, and fewer.
 func longDecimal(neg bool, digits []byte, places, precision int) (decimal, bool) {
 	d, kept := decimal{neg: neg}, min(max(places, 0), len(digits))
-	for _, c := range digits[:kept] {
-		if d.atLeast(precision - 1) {
-			return d, false
-		}
-		d.mulAdd(c - '0')
-	}
-	for zeros := places - len(digits); zeros > 0 && d.hi|d.lo != 0; zeros-- { // 5e3: ends after 38 of them
-		if d.atLeast(precision - 1) {
-			return d, false
-		}
-		d.mulAdd(0)
-	}
 	for _, c := range digits[kept:] { // bytes.TrimRight takes 5 ns more
 		if c != '0' {
 			return d, false
 		}
 	}
+	digits = bytes.TrimLeft(digits[:kept], "0")
+	if len(digits) == 0 {
+		return d, true
+	}
+	zeros := places - kept // 5e3 has three of them
+	if len(digits)+zeros > precision {
+		return d, false
+	}
+	for _, c := range digits {
+		d = d.mulAdd(c - '0')
+	}
+	for range zeros {
+		d = d.mulAdd(0)
+	}
 	return d, true
 }
 
-func scanDigits(text []byte, from int) (digits []byte, end int) {
+// scanDigits returns the digits from an index on, v with them behind it, and the index after them. The value
+// is theirs if it has 19 digits or fewer.
+func scanDigits(text []byte, from int, v uint64) (digits []byte, value uint64, end int) {
 	end = from
 	for end < len(text) && text[end]-'0' <= 9 {
+		v = v*10 + uint64(text[end]-'0')
 		end++
 	}
-	return text[from:end], end
+	return text[from:end], v, end
 }
 
 // shortDecimal returns v * 10^exponent as an unscaled decimal. It returns false if that has more than
@@ -198,9 +197,9 @@ func (d decimal) atLeast(n int) bool {
 	return d.hi > p.hi || d.hi == p.hi && d.lo >= p.lo
 }
 
-// mulAdd sets d to d*10 + digit. d has fewer than 38 digits.
-func (d *decimal) mulAdd(digit byte) {
+// mulAdd returns d*10 + digit. d has fewer than 38 digits.
+func (d decimal) mulAdd(digit byte) decimal {
 	hi, lo := bits.Mul64(d.lo, 10)
 	lo, carry := bits.Add64(lo, uint64(digit), 0)
-	d.hi, d.lo = d.hi*10+hi+carry, lo
+	return decimal{d.hi*10 + hi + carry, lo, d.neg}
 }
