@@ -14,18 +14,23 @@ type excuses struct {
 	mu sync.Mutex
 	// back are the instants to which updated_at was set back, by row, each in ms since 1970: the only steps
 	// back that a topic may make.
-	back map[rowAt][]int64
+	back map[rowKey][]int64
 
 	restores, steps int // of the service from a backup, of its clock
 	missed          int // steps of its clock that no poll met in time
 	silent          int // rows that changed without a new updated_at
 	gone            int // rows that were deleted, and an erasure asked for
 	// cameBack has the time at which a deleted row was there again.
-	cameBack map[rowAt]time.Time
+	cameBack map[rowKey]time.Time
+}
+
+type rowKey struct {
+	resource string
+	id       int64
 }
 
 func newExcuses() *excuses {
-	return &excuses{back: map[rowAt][]int64{}, cameBack: map[rowAt]time.Time{}}
+	return &excuses{back: map[rowKey][]int64{}, cameBack: map[rowKey]time.Time{}}
 }
 
 // changedSilently notes that rows changed without a new updated_at.
@@ -46,21 +51,21 @@ func (x *excuses) removed(rows int) {
 func (x *excuses) returned(resource string, id int64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.cameBack[rowAt{resource: resource, id: id}] = time.Now()
+	x.cameBack[rowKey{resource, id}] = time.Now()
 }
 
 // returnedSince reports whether the row came back after the given time.
 func (x *excuses) returnedSince(resource string, id int64, at time.Time) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.cameBack[rowAt{resource: resource, id: id}].After(at)
+	return x.cameBack[rowKey{resource, id}].After(at)
 }
 
 // wentBack notes that a row's updated_at goes back to an instant, as its source shows it.
 func (x *excuses) wentBack(resource string, id int64, to time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	row := rowAt{resource: resource, id: id}
+	row := rowKey{resource, id}
 	x.back[row] = append(x.back[row], to.UnixMilli())
 }
 
@@ -98,7 +103,7 @@ func (x *excuses) missedStep() {
 func (x *excuses) setBack(resource string, id int64) []int64 {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.back[rowAt{resource: resource, id: id}]
+	return x.back[rowKey{resource, id}]
 }
 
 // onlySetBack says whether the updated_at of all these rows was set back: storestream looks at such a row
@@ -107,7 +112,7 @@ func (x *excuses) onlySetBack(resource string, ids []int64) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, id := range ids {
-		if len(x.back[rowAt{resource: resource, id: id}]) == 0 {
+		if len(x.back[rowKey{resource, id}]) == 0 {
 			return false
 		}
 	}

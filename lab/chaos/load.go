@@ -33,12 +33,6 @@ type load struct {
 	stop    context.CancelFunc
 }
 
-type rowAt struct {
-	resource string
-	id       int64
-	millis   int64
-}
-
 // The transactions that load holds open at once.
 const (
 	longHolders  = 2
