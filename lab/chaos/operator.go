@@ -15,18 +15,18 @@ import (
 // on". The operator then follows docs/operations.md: raise poll.memory to the size in the text, and restart.
 // Like `storestream watermark list`, the operator reads the watermarks.
 type operator struct {
-	course  *course
-	since   map[string]time.Time // when each block of a resource began
-	settled map[string]string    // each resource's settled when memory was raised for it
-	did     []string
-	cancel  context.CancelFunc
-	done    chan struct{}
+	course *course
+	since  map[string]time.Time // when each block of a resource began
+	raised map[string]*shortage // the last for which memory was raised, by resource
+	did    []string
+	cancel context.CancelFunc
+	done   chan struct{}
 }
 
 // startOperator lets the operator look until it is stopped.
 func startOperator(ctx context.Context, c *course) *operator {
 	ctx, cancel := context.WithCancel(ctx)
-	o := &operator{course: c, since: map[string]time.Time{}, settled: map[string]string{}, cancel: cancel,
+	o := &operator{course: c, since: map[string]time.Time{}, raised: map[string]*shortage{}, cancel: cancel,
 		done: make(chan struct{})}
 	go func() {
 		defer close(o.done)
@@ -65,10 +65,11 @@ func (o *operator) look() {
 type shortage struct {
 	text      string
 	settled   string
+	rows      int // published since settled
 	has, want int // MiB
 }
 
-var shortageText = regexp.MustCompile(`poll\.memory is too small to go on: since settled \(([^)]+)\) .*, ` +
+var shortageText = regexp.MustCompile(`poll\.memory is too small to go on: since settled \(([^)]+)\) ([0-9]+) rows .*, ` +
 	`and ([0-9]+)MiB hold .*: raise poll\.memory to ([0-9]+)MiB and restart`)
 
 // readShortage reads the reason of a block. It returns nil for every other reason.
@@ -78,8 +79,9 @@ func readShortage(text string) *shortage {
 		return nil
 	}
 	n := &shortage{text: text, settled: found[1]}
-	n.has, _ = strconv.Atoi(found[2]) // the expression says that these are numbers
-	n.want, _ = strconv.Atoi(found[3])
+	n.rows, _ = strconv.Atoi(found[2]) // the expression says that these are numbers
+	n.has, _ = strconv.Atoi(found[3])
+	n.want, _ = strconv.Atoi(found[4])
 	return n
 }
 
@@ -110,11 +112,12 @@ func (o *operator) raise(resource string, after time.Duration) {
 	}
 	s := o.course.stage
 	s.journal.say("%s has been blocked for %s: %s", resource, short(after), n.text)
-	if o.settled[resource] == n.settled {
+	// While settled stands, more rows may be published into the memory that was raised, and fill it again.
+	if before := o.raised[resource]; before != nil && before.settled == n.settled && before.rows >= n.rows {
 		s.journal.fail(fmt.Errorf("%s: poll.memory was raised as it asked, and was not enough: %s",
 			resource, n.text))
 	}
-	o.settled[resource] = n.settled
+	o.raised[resource] = n
 	if err := s.fleet.restartWith(mebibytes(n.want)); err != nil {
 		s.journal.fail(fmt.Errorf("raising poll.memory: %w", err))
 		return
