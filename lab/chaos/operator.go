@@ -69,8 +69,8 @@ type shortage struct {
 	has, want int // MiB
 }
 
-var shortageText = regexp.MustCompile(`poll\.memory is too small to go on: since settled \(([^)]+)\) ([0-9]+) rows .*, ` +
-	`and ([0-9]+)MiB hold .*: raise poll\.memory to ([0-9]+)MiB and restart`)
+var shortageText = regexp.MustCompile(`poll\.memory is too small to go on: since settled \(([^)]+)\) ` +
+	`([0-9]+) rows .*, and ([0-9]+)MiB hold .*: raise poll\.memory to ([0-9]+)MiB and restart`)
 
 // readShortage reads the reason of a block. It returns nil for every other reason.
 func readShortage(text string) *shortage {
