@@ -1,7 +1,6 @@
 package schemas
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -113,7 +112,10 @@ func longDecimal(neg bool, digits []byte, places, precision int) (decimal, bool)
 			return d, false
 		}
 	}
-	digits = bytes.TrimLeft(digits[:kept], "0")
+	digits = digits[:kept]
+	for len(digits) > 0 && digits[0] == '0' {
+		digits = digits[1:]
+	}
 	if len(digits) == 0 {
 		return d, true
 	}
