@@ -24,6 +24,7 @@ type excuses struct {
 	cameBack map[rowKey]time.Time
 }
 
+// rowKey is a row of a resource.
 type rowKey struct {
 	resource string
 	id       int64

@@ -85,6 +85,12 @@ func readShortage(text string) *shortage {
 	return n
 }
 
+// again reports whether memory was raised for before, as it asked, in vain. While settled stands, more rows
+// may be published into the memory that was raised. If they fill it, that is another shortage.
+func (n *shortage) again(before *shortage) bool {
+	return before != nil && before.settled == n.settled && before.rows >= n.rows
+}
+
 // needs returns the shortage that a resource reports. It returns nil if there is none, or if the report comes
 // from an instance with less memory than they have now.
 func (o *operator) needs(resource string) *shortage {
@@ -112,8 +118,7 @@ func (o *operator) raise(resource string, after time.Duration) {
 	}
 	s := o.course.stage
 	s.journal.say("%s has been blocked for %s: %s", resource, short(after), n.text)
-	// While settled stands, more rows may be published into the memory that was raised, and fill it again.
-	if before := o.raised[resource]; before != nil && before.settled == n.settled && before.rows >= n.rows {
+	if n.again(o.raised[resource]) {
 		s.journal.fail(fmt.Errorf("%s: poll.memory was raised as it asked, and was not enough: %s",
 			resource, n.text))
 	}

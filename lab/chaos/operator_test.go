@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -51,6 +52,31 @@ func tooMuch(ctx context.Context, s *stage, _ event) (func() error, error) {
 		return nil, err
 	}
 	return func() error { return slew(ctx, s, back) }, s.fleet.start()
+}
+
+func TestMemoryThatWasRaisedInVainIsToldFromMemoryThatFilledAgain(t *testing.T) {
+	full := func(settled string, rows int) *shortage {
+		return readShortage(fmt.Sprintf("orders: poll.memory is too small to go on: since settled (%s) %d rows "+
+			"were published that a poll may meet again, and 3MiB hold 145343 of them. No other row is published, "+
+			"so none is published twice, until settled moves: raise poll.memory to 4MiB and restart.", settled, rows))
+	}
+	before := full("18:35", 145353)
+	if *before != (shortage{text: before.text, settled: "18:35", rows: 145353, has: 3, want: 4}) {
+		t.Errorf("%+v", before)
+	}
+	for _, c := range []struct {
+		before, now *shortage
+		again       bool
+	}{
+		{before, full("18:35", 145353), true},
+		{before, full("18:35", 200382), false},
+		{before, full("18:51", 145353), false},
+		{nil, before, false},
+	} {
+		if c.now.again(c.before) != c.again {
+			t.Errorf("%+v after %+v: expected again=%v", c.now, c.before, c.again)
+		}
+	}
 }
 
 // Whether the number that the text tells is enough is for the real thing to show.
