@@ -91,6 +91,14 @@ test-kafka-producer: ## the producer's own tests against a real Apache Kafka: so
 	@$(DEPS) kafka
 	E2E_BROKER=kafka $(TEST) -count=1 -tags kafka -timeout 20m ./internal/standins/servers ./producer
 
+# The newest and the oldest side by side, because each waits half of its time.
+.PHONY: test-kafka-producers test-kafka-producer-oldest
+test-kafka-producers:
+	@$(DEPS) kafka
+	@$(MAKE) --no-print-directory --output-sync=target -j 2 test-kafka-producer test-kafka-producer-oldest
+test-kafka-producer-oldest:
+	@SERVERS_KAFKA=$(firstword $(KAFKA_VERSIONS)) $(MAKE) --no-print-directory test-kafka-producer
+
 .PHONY: test-upgrade
 test-upgrade: ## schemas that change, the release before beside this one, a cluster that is lost, MirrorMaker; all with Apache Kafka and Apicurio
 	@$(DEPS) kafka
