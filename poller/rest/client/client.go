@@ -66,8 +66,8 @@ type Client struct {
 	limit *limiter
 	turn  chan struct{} // holds one token: its holder may replace fetched
 
-	// fetched is the key that was fetched last, a string. It never takes the place of a configured one: it would be
-	// another account with other rights, and would hide that the chosen key is refused.
+	// fetched is the key that was fetched last, a string. It never takes the place of a configured one: it
+	// would be another account with other rights, and would hide that the chosen key is refused.
 	fetched atomic.Value
 	doubt   rate.Sometimes // limits how often a key is fetched because of a 403
 
@@ -143,8 +143,8 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 const keyPath = "/store-api-keys"
 
 // key returns the key to send, and fetches the first one, or another if the service does not accept refused.
-// When five resources are refused at once, the first to come fetches, and the others find another key than the
-// one they were refused with. If each fetched its own, and a new key revoked the one before, four of them
+// When five resources are refused at once, the first to come fetches, and the others find another key than
+// the one they were refused with. If each fetched its own, and a new key revoked the one before, four of them
 // would stay refused. Nobody who has a key waits for another one to be fetched.
 func (c *Client) key(ctx context.Context, refused string) (key string, err error) {
 	if key = c.present(); key != refused {

@@ -109,6 +109,8 @@ func Refusal(err error) *RequestError {
 const (
 	// maxMessage limits the bytes that are looked at of a message.
 	maxMessage = 300
+	// maxCodes limits the codes of one body that are looked at. The status may stand before the code.
+	maxCodes = 4
 	// shortestKey is the shortest API key that is looked for in messages. A shorter one may be any word.
 	shortestKey = 8
 )
@@ -116,13 +118,14 @@ const (
 var (
 	// code and message match what services say of an error, wherever it stands in the body. A code is a word of
 	// a program, or a short number. RFC 9457 has title and detail.
-	code = regexp.MustCompile(`(?i)"(?:error|type|(?:error_?)?code)"\s*:\s*"?([a-z_.-]{1,58}\d{0,6}|\d{1,6})"?\s*[,}]`)
+	code = regexp.MustCompile(`(?i)"(?:error|type|(?:error_?)?code)"\s*:\s*` +
+		`("[a-z_.-]{1,58}\d{0,6}"|"?\d{1,6}"?\s*[,}])`)
 	text = regexp.MustCompile(`(?i)"(?:message|detail|msg|(?:error_?)?description|title|error)"\s*:\s*` +
 		`("(?:[^"\\]|\\.)* (?:[^"\\]|\\.)*")`)
 	// quoted matches what a message quotes, but for a number in brackets.
 	quoted = regexp.MustCompile("\"[^\"]*(\"|$)|\\B'[^']*('|$)|`[^`]*(`|$)|\\([^)]*(\\)|$)|" +
 		"\\[\\d*[^]\\d][^]]*(]|$)|\\{[^}]*(}|$)|<[^>]*(>|$)")
-	shownWord = regexp.MustCompile(`^(\d{1,6}|\d{4,5}-\d\d-\d\d|[-+=]|[a-z]{1,20}(['_-][a-z]{1,20})*|A|An|Bad|` +
+	shownWord = regexp.MustCompile(`^(\d{1,6}|\d{4,5}-\d\d-\d\d|[-+]|[a-z]{1,20}(['_-][a-z]{1,20})*|A|An|Bad|` +
 		`Cannot|Could|Data|Database|Date|Error|Exception|Failed|Forbidden|Found|Gateway|Internal|Invalid|Limit|` +
 		`Many|Maximum|Missing|No|Not|Only|Out|Page|Query|Rate|Request|Requests|Result|SQL|Server|Service|The|` +
 		`There|This|Timeout|Too|Unable|Unavailable|Unexpected|Unknown|Value|Window|Year)$`)
@@ -135,8 +138,10 @@ func (e *RequestError) explain(body []byte, key string) {
 	if len(key) >= shortestKey {
 		body = bytes.ReplaceAll(body, []byte(key), []byte("…"))
 	}
-	if found := code.FindSubmatch(body); found != nil && string(found[1]) != strconv.Itoa(e.Status) {
-		e.Code = string(found[1])
+	for _, found := range code.FindAllSubmatch(body, maxCodes) {
+		if said := strings.Trim(string(found[1]), "\",} \t\r\n"); said != strconv.Itoa(e.Status) {
+			e.Code = cmp.Or(e.Code, said)
+		}
 	}
 	message := ""
 	if found := text.FindSubmatch(body); found != nil {
@@ -149,9 +154,9 @@ func (e *RequestError) explain(body []byte, key string) {
 
 // shown returns what may be shown of a message. A message may quote a row: its names, addresses, e-mail
 // addresses, telephone numbers. Those are quoted, or have capital letters, long numbers or other signs. So a
-// word is shown if it is all lower case or one of the few capitalized ones that errors begin with, and a number
-// if it is short or a date. The others become "…". No rule of this kind is sure if a message has a name in lower
-// case and without quotes.
+// word is shown if it is all lower case, or one of the few with a capital letter that errors begin with, and
+// a number if it is short or a date. The others become "…". A rule of this kind is not sure if a message has a
+// name in lower case without quotes.
 func shown(message string) string {
 	words := strings.Fields(quoted.ReplaceAllString(message[:min(len(message), maxMessage)], " … "))
 	for i, word := range words {

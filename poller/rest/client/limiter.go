@@ -91,7 +91,8 @@ func (l *limiter) holds(path string) pause {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	own := l.live()[path]
-	longest := slices.SortedFunc(maps.Values(l.paths), func(a, b *pause) int { return b.resume.Compare(a.resume) })
+	later := func(a, b *pause) int { return b.resume.Compare(a.resume) }
+	longest := slices.SortedFunc(maps.Values(l.paths), later)
 	switch {
 	case own != nil && own == longest[0]:
 		return *own

@@ -129,7 +129,8 @@ func TestAPathThatIsRefusedAloneWaitsAlone(t *testing.T) {
 			l.accepted("/b", time.Now())
 			l.refused("/a", time.Now(), time.Minute, "429 to /a")
 		}
-		if s := l.state(); s.RequestsPerSecond < 4 || s.Refusal != "429 to /a" || s.RefusedSince != began.Add(time.Second) {
+		if s := l.state(); s.RequestsPerSecond < 4 || s.Refusal != "429 to /a" ||
+			s.RefusedSince != began.Add(time.Second) {
 			t.Errorf("%+v", s)
 		}
 		if d := l.remaining("/b"); d > 0 {
@@ -185,8 +186,9 @@ func TestARefusalOfARequestFromBeforeTheRateChangedPauses(t *testing.T) {
 			}
 			<-time.After(accepted / 2) // the bubble's clock
 			l.accepted("/a", time.Now())
-			if until, _ := l.refused("/a", sent, 0, ""); time.Until(until) < firstPause || time.Until(until) > time.Second {
-				t.Errorf("a pause of %s", time.Until(until))
+			until, _ := l.refused("/a", sent, 0, "")
+			if d := time.Until(until); d < firstPause || d > time.Second {
+				t.Errorf("a pause of %s", d)
 			}
 			<-time.After(time.Second) // the bubble's clock
 			if l.accepted("/a", time.Now()); !l.state().RefusedSince.IsZero() {

@@ -43,7 +43,8 @@ func TestARateRefusedWithAnyStatusIsWaitedFor(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if forRate := status == http.StatusTooManyRequests; refused == 0 || forRate != (c.State().RequestsPerSecond < 1000) {
+			forRate := status == http.StatusTooManyRequests
+			if refused == 0 || forRate != (c.State().RequestsPerSecond < 1000) {
 				t.Errorf("%d refused, %v requests a second", refused, c.State().RequestsPerSecond)
 			}
 		})
