@@ -152,7 +152,7 @@ func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
 func (e *Endpoint) failed(query string, status int, err error) *RequestError {
 	failed := &RequestError{Path: e.path, Query: query, Status: status, Err: err}
 	if status != http.StatusOK || errors.Is(err, errFailed) && len(e.rows) == 0 {
-		failed.explain(e.body.Bytes(), e.key)
+		failed.explain(e.body.Bytes())
 	}
 	failed.Rate = aboutRate(status, failed.Code, e.head)
 	return failed

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -107,12 +106,10 @@ func Refusal(err error) *RequestError {
 }
 
 const (
-	// maxMessage limits the bytes that are looked at of a message.
-	maxMessage = 300
+	// maxWords limits the words of a message that are shown.
+	maxWords = 40
 	// maxCodes limits the codes of one body that are looked at. The status may stand before the code.
 	maxCodes = 4
-	// shortestKey is the shortest API key that is looked for in messages. A shorter one may be any word.
-	shortestKey = 8
 )
 
 var (
@@ -125,19 +122,15 @@ var (
 	// quoted matches what a message quotes, but for a number in brackets.
 	quoted = regexp.MustCompile("\"[^\"]*(\"|$)|\\B'[^']*('|$)|`[^`]*(`|$)|\\([^)]*(\\)|$)|" +
 		"\\[\\d*[^]\\d][^]]*(]|$)|\\{[^}]*(}|$)|<[^>]*(>|$)")
-	shownWord = regexp.MustCompile(`^(\d{1,6}|\d{4,5}-\d\d-\d\d|[-+]|[a-z]{1,20}(['_-][a-z]{1,20})*|A|An|Bad|` +
+	shownWord = regexp.MustCompile(`^(\d{1,6}|\d{4,5}-\d\d-\d\d|[-+]|[a-z]{1,20}(['_-][a-z]{1,20}){0,3}|A|An|Bad|` +
 		`Cannot|Could|Data|Database|Date|Error|Exception|Failed|Forbidden|Found|Gateway|Internal|Invalid|Limit|` +
 		`Many|Maximum|Missing|No|Not|Only|Out|Page|Query|Rate|Request|Requests|Result|SQL|Server|Service|The|` +
 		`There|This|Timeout|Too|Unable|Unavailable|Unexpected|Unknown|Value|Window|Year)$`)
 )
 
-// explain takes the service's code and message out of the body of an error. A gateway has plain text. Neither
-// may show the key.
-func (e *RequestError) explain(body []byte, key string) {
+// explain takes the service's code and message out of the body of an error. A gateway has plain text.
+func (e *RequestError) explain(body []byte) {
 	body = body[:min(len(body), maxNote)]
-	if len(key) >= shortestKey {
-		body = bytes.ReplaceAll(body, []byte(key), []byte("…"))
-	}
 	for _, found := range code.FindAllSubmatch(body, maxCodes) {
 		if said := strings.Trim(string(found[1]), "\",} \t\r\n"); said != strconv.Itoa(e.Status) {
 			e.Code = cmp.Or(e.Code, said)
@@ -153,12 +146,13 @@ func (e *RequestError) explain(body []byte, key string) {
 }
 
 // shown returns what may be shown of a message. A message may quote a row: its names, addresses, e-mail
-// addresses, telephone numbers. Those are quoted, or have capital letters, long numbers or other signs. So a
+// addresses, telephone numbers. (What repeats a secret is hidden elsewhere: rotation.Hidden.) Those are quoted, or have capital letters, long numbers or other signs. So a
 // word is shown if it is all lower case, or one of the few with a capital letter that errors begin with, and
 // a number if it is short or a date. The others become "…". A rule of this kind is not sure if a message has a
 // name in lower case without quotes.
 func shown(message string) string {
-	words := strings.Fields(quoted.ReplaceAllString(message[:min(len(message), maxMessage)], " … "))
+	words := strings.Fields(quoted.ReplaceAllString(message, " … "))
+	words = words[:min(len(words), maxWords)]
 	for i, word := range words {
 		if !shownWord.MatchString(strings.Trim(word, "[].,:;!?")) {
 			words[i] = "…"

@@ -3,7 +3,6 @@ package client
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -71,28 +70,5 @@ func TestAServiceThatHangsIsReportedAfterTwoTimeouts(t *testing.T) {
 				t.Errorf("it took %s", took)
 			}
 		})
-	}
-}
-
-// An answer without a page is no empty page.
-func TestAnAnswerWithoutContentIsNoEmptyPage(t *testing.T) {
-	for _, answer := range []struct {
-		status int
-		body   string
-	}{{204, ""}, {205, ""}, {202, emptyPage}, {206, emptyPage}, {404, `{"data":[]}`}} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(answer.status)
-			_, _ = w.Write([]byte(answer.body))
-		}))
-		c, err := New(Config{BaseURL: server.URL, APIKey: rotation.Literal("key"), Attempts: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = c.Endpoint("/store-orders", uncounted, unwaited).Page(t.Context(), "page=0")
-		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("answered %d", answer.status)) {
-			t.Errorf("%d %s: %v", answer.status, answer.body, err)
-		}
-		c.Close()
-		server.Close()
 	}
 }
