@@ -122,9 +122,9 @@ var (
 	// quoted matches what a message quotes, but for a number in brackets.
 	quoted = regexp.MustCompile("\"[^\"]*(\"|$)|\\B'[^']*('|$)|`[^`]*(`|$)|\\([^)]*(\\)|$)|" +
 		"\\[\\d*[^]\\d][^]]*(]|$)|\\{[^}]*(}|$)|<[^>]*(>|$)")
-	shownWord = regexp.MustCompile(`^(\d{1,6}|\d{4,5}-\d\d-\d\d|[-+]|[a-z]{1,20}(['_-][a-z]{1,20}){0,3}|A|An|Bad|` +
-		`Cannot|Could|Data|Database|Date|Error|Exception|Failed|Forbidden|Found|Gateway|Internal|Invalid|Limit|` +
-		`Many|Maximum|Missing|No|Not|Only|Out|Page|Query|Rate|Request|Requests|Result|SQL|Server|Service|The|` +
+	shownWord = regexp.MustCompile(`^(\d{1,6}|\d{4,5}-\d\d-\d\d|[-+]|[a-z]{1,20}(['_-][a-z]{1,20}){0,3}|A|An|` +
+		`Bad|Cannot|Could|Data|Database|Date|Error|Exception|Failed|Forbidden|Found|Gateway|Internal|Invalid|` +
+		`Limit|Many|Maximum|Missing|No|Not|Only|Out|Page|Query|Rate|Request|Requests|Result|SQL|Server|Service|The|` +
 		`There|This|Timeout|Too|Unable|Unavailable|Unexpected|Unknown|Value|Window|Year)$`)
 )
 
@@ -146,10 +146,10 @@ func (e *RequestError) explain(body []byte) {
 }
 
 // shown returns what may be shown of a message. A message may quote a row: its names, addresses, e-mail
-// addresses, telephone numbers. (What repeats a secret is hidden elsewhere: rotation.Hidden.) Those are quoted, or have capital letters, long numbers or other signs. So a
+// addresses, telephone numbers. Those are quoted, or have capital letters, long numbers or other signs. So a
 // word is shown if it is all lower case, or one of the few with a capital letter that errors begin with, and
-// a number if it is short or a date. The others become "…". A rule of this kind is not sure if a message has a
-// name in lower case without quotes.
+// a number if it is short or a date. The others become "…". A rule of this kind is not sure if a message has
+// a name in lower case without quotes. A secret that a message repeats is hidden by rotation.Hidden.
 func shown(message string) string {
 	words := strings.Fields(quoted.ReplaceAllString(message, " … "))
 	words = words[:min(len(words), maxWords)]

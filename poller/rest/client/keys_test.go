@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"time"
 )
 
 // keeper is a service that hands out keys. Only the last one is good: others are answered status.
@@ -45,7 +46,8 @@ func (k *keeper) client(t *testing.T, attempts int) (page func(path string) erro
 	t.Helper()
 	server := httptest.NewServer(k)
 	t.Cleanup(server.Close)
-	c, err := New(Config{BaseURL: server.URL, Attempts: attempts, MaxRequestsPerSecond: 1000})
+	c, err := New(Config{BaseURL: server.URL, Attempts: attempts, MaxRequestsPerSecond: 1000,
+		RequestTimeout: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,8 @@ func (l *limiter) remaining(path string) time.Duration {
 	return time.Until(l.holds(path).resume)
 }
 
-// holds returns the pause that path has to keep: its own, or the longest that two paths were told to keep.
+// holds returns the pause that path has to keep: its own, until the service accepts a request to path, or the
+// longest that two paths were told to keep, while it lasts.
 func (l *limiter) holds(path string) pause {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,10 +95,10 @@ func (l *limiter) holds(path string) pause {
 	later := func(a, b *pause) int { return b.resume.Compare(a.resume) }
 	longest := slices.SortedFunc(maps.Values(l.paths), later)
 	switch {
-	case own != nil && own == longest[0]:
-		return *own
-	case len(longest) > 1:
+	case len(longest) > 1 && own != longest[0] && time.Until(longest[1].resume) > 0:
 		return *longest[1]
+	case own != nil:
+		return *own
 	}
 	return pause{}
 }

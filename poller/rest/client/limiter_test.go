@@ -166,6 +166,12 @@ func TestTwoPathsThatAreRefusedPauseAll(t *testing.T) {
 			t.Errorf("/c is said to wait for %q", p.why)
 		}
 		<-time.After(20 * time.Second) // the bubble's clock
+		if p := l.holds("/c"); p.why != "" {
+			t.Errorf("/c is said to wait for %q, and the pause is over", p.why)
+		}
+		if p := l.holds("/b"); p.why != "429 to /b" {
+			t.Errorf("/b is said to wait for %q, and nobody knows yet how it is answered", p.why)
+		}
 		l.accepted("/b", time.Now())
 		if d := l.remaining("/c"); d > 0 {
 			t.Errorf("/c waits for %s, and only /a is refused", d)
