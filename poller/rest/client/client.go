@@ -186,25 +186,30 @@ func (c *Client) present() string {
 	return key
 }
 
-// renew gets another key after e was answered 401. A configured key is another one only if its file
-// has changed since. If not, the next poll looks at the file.
-func (c *Client) renew(ctx context.Context, e *Endpoint) error {
-	if c.cfg.APIKey.IsSet() && c.present() == e.key {
-		return &poller.BlockedError{What: e.path + " answered 401: the service does not accept store.api_key. " +
-			"Set a valid key, or leave it empty and storestream fetches one"}
+// renew reports whether e may try again with another key, after its key was refused and so many renewals. A
+// configured key is another one only if its file has changed since. If not, the next poll looks at the file.
+//
+// Some services answer 403 to a key that they have revoked. A 403 to the new key as well is one to the
+// request. A resource without rights has one with each poll, so for a 403 a key is fetched once a minute at
+// most.
+func (c *Client) renew(ctx context.Context, e *Endpoint, failed *RequestError, renewals int) (bool, error) {
+	switch fixed := c.cfg.APIKey.IsSet(); {
+	case c.present() != e.key && renewals < maxRenewals:
+		return true, nil
+	case failed.Status == http.StatusForbidden && (fixed || renewals > 0):
+		return false, nil
+	case failed.Status == http.StatusForbidden:
+		c.doubt.Do(func() { _, _ = c.key(ctx, e.key) })
+		return c.present() != e.key, nil
+	case fixed:
+		return false, &poller.BlockedError{What: e.path + " answered 401: the service does not accept " +
+			"store.api_key. Set a valid key, or leave it empty and storestream fetches one"}
+	case renewals == maxRenewals:
+		failed.Err = fmt.Errorf("%s had just given the key", keyPath)
+		return false, failed
 	}
 	_, err := c.key(ctx, e.key)
-	return err
-}
-
-// renewed reports whether there is another key after e was answered 403. Some services answer so to a key
-// that they have revoked. A 403 to the new key as well is one to the request. A resource without rights has
-// one with each poll, so a key is fetched once a minute at most.
-func (c *Client) renewed(ctx context.Context, e *Endpoint) bool {
-	if c.present() == e.key && !c.cfg.APIKey.IsSet() {
-		c.doubt.Do(func() { _, _ = c.key(ctx, e.key) })
-	}
-	return c.present() != e.key
+	return true, err
 }
 
 // readKey takes the key out of the key endpoint's answer. Its errors never quote the body.

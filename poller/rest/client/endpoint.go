@@ -73,7 +73,7 @@ func (e *Endpoint) Release() {
 // not say how the service refuses for the rate, and may mean a 403 or a 420 by it. Only an answer that says
 // that it is about the rate slows the others down.
 func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
-	c, renewals, forbidden, spent := e.client, 0, false, time.Duration(0)
+	c, renewals, spent := e.client, 0, time.Duration(0)
 	pauses := backoff.ExponentialBackOff{InitialInterval: 250 * time.Millisecond, MaxInterval: 20 * time.Second,
 		Multiplier: 2, RandomizationFactor: 0.5}
 	e.Release()
@@ -118,18 +118,15 @@ func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
 			return p, &poller.BlockedError{What: "the service's answers cannot be used", Err: failed}
 		case status == 0 || status == http.StatusOK:
 			c.http.CloseIdleConnections() // the fault may have broken those that wait beside this one
-		case status == http.StatusUnauthorized && !e.open:
-			c.accepted(e, began)
-			if renewals++; renewals > maxRenewals {
-				return p, fmt.Errorf("%s had just given the key: %v", keyPath, failed)
-			}
-			if err = c.renew(ctx, e); err != nil {
+		case !e.open && (status == http.StatusUnauthorized || status == http.StatusForbidden):
+			again, err := c.renew(ctx, e, failed, renewals)
+			if err != nil {
 				return p, err
 			}
-			continue
-		case status == http.StatusForbidden && !e.open && !forbidden && c.renewed(ctx, e):
-			forbidden = true
-			continue
+			if again {
+				renewals++
+				continue
+			}
 		case status < http.StatusInternalServerError && !unclear(status):
 			c.accepted(e, began)
 			return p, failed

@@ -124,8 +124,8 @@ var (
 		"\\[\\d*[^]\\d][^]]*(]|$)|\\{[^}]*(}|$)|<[^>]*(>|$)")
 	shownWord = regexp.MustCompile(`^(\d{1,6}|\d{4,5}-\d\d-\d\d|[-+]|[a-z]{1,20}(['_-][a-z]{1,20}){0,3}|A|An|` +
 		`Bad|Cannot|Could|Data|Database|Date|Error|Exception|Failed|Forbidden|Found|Gateway|Internal|Invalid|` +
-		`Limit|Many|Maximum|Missing|No|Not|Only|Out|Page|Query|Rate|Request|Requests|Result|SQL|Server|Service|The|` +
-		`There|This|Timeout|Too|Unable|Unavailable|Unexpected|Unknown|Value|Window|Year)$`)
+		`Limit|Many|Maximum|Missing|No|Not|Only|Out|Page|Query|Rate|Request|Requests|Result|SQL|Server|Service|` +
+		`The|There|This|Timeout|Too|Unable|Unavailable|Unexpected|Unknown|Value|Window|Year)$`)
 )
 
 // explain takes the service's code and message out of the body of an error. A gateway has plain text.
