@@ -78,8 +78,11 @@ func (s *Scanner) Name() []byte {
 }
 
 // Value steps over the value that comes next and returns its text. plain is set if it is a string of ASCII
-// without escapes.
+// without escapes. Behind a name that is none it stays there: the text does not end, it is no JSON.
 func (s *Scanner) Value() (value []byte, plain bool) {
+	if s.bad {
+		return nil, false
+	}
 	text, start, end := s.text, skipSpace(s.text, s.at), -1
 	switch {
 	case start == len(text):

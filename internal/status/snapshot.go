@@ -43,7 +43,7 @@ type Service struct {
 	Ceiling float64 `json:"ceiling_per_second"` // store.max_requests_per_second
 	// RefusedSince is when the service began to refuse.
 	RefusedSince time.Time `json:"refused_since,omitzero"`
-	// RefusedUntil is until when no request is sent, because the service asked for it or by a wait of our own.
+	// RefusedUntil is when the longest pause of a resource ends. The service asked for it, or it is our own.
 	RefusedUntil time.Time `json:"refused_until,omitzero"`
 	// ClockSkewSeconds is the service's clock minus ours, to about a second; absent if the service does not send
 	// its clock.
@@ -90,7 +90,7 @@ func (s Snapshot) Ready() (ok bool, lines []string) {
 		}
 	}
 	if s.Service != nil && !s.Service.RefusedUntil.IsZero() {
-		lines = append(lines, "the service refuses requests for their rate: no request is sent to it until "+
+		lines = append(lines, "the service refuses requests for their rate: the longest pause ends at "+
 			s.Service.RefusedUntil.Format(time.RFC3339))
 	}
 	return ok, lines

@@ -130,7 +130,7 @@ func TestEveryTroubleIsSaidInWords(t *testing.T) {
 			"products is up to date; products is owned by other instances; " +
 			"1,204 rows cannot be published."},
 		"#notices": {"The service has been refusing requests for their rate since",
-			". Nothing is sent to it until 14:03:09. storestream now sends 2.5 of 10 requests a second",
+			". The longest pause ends at 14:03:09. storestream now sends 2.5 of 10 requests a second",
 			"What other instances do is not known for certain now",
 			"The service's clock is 12 s ahead of this machine's."},
 		card("orders"): {"failing", "Since", "(5 min", refused, "1,234,567"},

@@ -87,7 +87,7 @@ function notices(s) {
   const v = s.service;
   if (v && v.refused_since) {
     const rate = perSecond(v.allowed_per_second) + " of " + perSecond(v.ceiling_per_second);
-    const pause = v.refused_until ? " Nothing is sent to it until " + clock(v.refused_until) + "." : "";
+    const pause = v.refused_until ? " The longest pause ends at " + clock(v.refused_until) + "." : "";
     all.unshift("The service has been refusing requests for their rate since " + since(v.refused_since, s.now) +
       "." + pause + " storestream now sends " + rate + " requests a second; the rate rises again by itself.");
   }

@@ -5,7 +5,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
+	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -53,4 +56,15 @@ func (e *Endpoint) read(answer *http.Response) error {
 		return errTooMuch
 	}
 	return err
+}
+
+// legible returns why a body is not JSON by its character set. A service may name a wrong one, so a body that
+// is UTF-8 all the same is read.
+func legible(h http.Header, body []byte) error {
+	_, params, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	set := params["charset"]
+	if set != "" && !strings.EqualFold(strings.ReplaceAll(set, "-", ""), "utf8") && !utf8.Valid(body) {
+		return fmt.Errorf("the answer has the character set %.20q, expected UTF-8", set)
+	}
+	return nil
 }

@@ -215,7 +215,7 @@ func TestALargePageKeepsItsPlaceNoLongerThanUntilTheNextRequest(t *testing.T) {
 	if _, err := e.Page(t.Context(), "page=0"); err != nil || len(c.large) != 1 {
 		t.Fatal(err, len(c.large))
 	}
-	c.limit.resume = time.Now().Add(time.Hour) // the service refuses other requests for their rate
+	c.limit.refused("/r", time.Now(), time.Hour, "") // the service refuses requests for their rate
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	if _, err := e.Page(stopped, "page=1"); !errors.Is(err, context.Canceled) || len(c.large) != 0 {

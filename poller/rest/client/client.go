@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,12 +10,14 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/storestream/storestream/internal/httpclient"
 	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/poller"
 	"go.uber.org/zap"
+	"golang.org/x/time/rate"
 )
 
 // Config has the settings and dependencies of a Client.
@@ -49,6 +52,11 @@ const (
 	// maxRenewals is how many new keys one request may ask for: one after an expiry, and one more if that key
 	// is revoked while the request waits.
 	maxRenewals = 2
+	// longestTries bounds how long all tries of a request take together, without the waits between, or two
+	// timeouts do. A service that hangs is reported after two tries.
+	longestTries = 30 * time.Second
+	// doubtEvery is how often a 403 may be taken for one of the key.
+	doubtEvery = time.Minute
 )
 
 // Client sends the requests of all resources. It is safe for concurrent use.
@@ -56,10 +64,12 @@ type Client struct {
 	cfg   Config // with the defaults in place of zeros
 	http  *http.Client
 	limit *limiter
-	turn  chan struct{} // holds one token: its holder may look at fetched and replace it
-	// fetched is the key that was fetched last. It never takes the place of a configured one: it would be
-	// another account with other rights, and would hide that the chosen key is refused.
-	fetched string
+	turn  chan struct{} // holds one token: its holder may replace fetched
+
+	// fetched is the key that was fetched last, a string. It never takes the place of a configured one: it
+	// would be another account with other rights, and would hide that the chosen key is refused.
+	fetched atomic.Value
+	doubt   rate.Sometimes // limits how often a key is fetched because of a 403
 
 	clock *Clock
 	large chan struct{} // a place for each large body of the process (see Endpoint.read)
@@ -89,6 +99,7 @@ func New(cfg Config) (*Client, error) {
 		clock: newClock(cfg.Now, cfg.Log),
 		large: make(chan struct{}, largeBodies),
 		turn:  make(chan struct{}, 1),
+		doubt: rate.Sometimes{Interval: doubtEvery},
 	}
 	c.turn <- struct{}{}
 	return c, nil
@@ -99,7 +110,7 @@ type State struct {
 	// RequestsPerSecond is the rate allowed now.
 	RequestsPerSecond float64
 	// RefusedSince is the time since which the service refuses requests for their rate. Zero if it accepts
-	// them. No request is sent until RefusedUntil, and Refusal is the reason, for people.
+	// them. The longest of the pauses ends at RefusedUntil, and Refusal is its reason, for people.
 	RefusedSince, RefusedUntil time.Time
 	Refusal                    string
 	// ClockSkew is the service's clock minus ours, to about a second. HasClock is false if the service sends
@@ -115,6 +126,13 @@ func (c *Client) State() State {
 	return s
 }
 
+// Waits returns the pause that the requests to path have to keep, because the service refused them for their
+// rate, or those to two other paths. The times are zero if there is none.
+func (c *Client) Waits(path string) (why string, since, until time.Time) {
+	p := c.limit.holds(path)
+	return p.why, p.since, p.resume
+}
+
 // Clock compares the service's clock with ours.
 func (c *Client) Clock() *Clock { return c.clock }
 
@@ -124,13 +142,13 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // keyPath is the path at which the service hands out keys, to anyone.
 const keyPath = "/store-api-keys"
 
-// key returns the key to send, and fetches the first one, or another if the service has answered 401 to
-// refused. When five resources are refused at once, the first to come fetches, and the others find another
-// key than the one they were refused with. If each fetched its own, and a new key revoked the one before,
-// four of them would stay refused.
+// key returns the key to send, and fetches the first one, or another if the service does not accept refused.
+// When five resources are refused at once, the first to come fetches, and the others find another key than
+// the one they were refused with. If each fetched its own, and a new key revoked the one before, four of them
+// would stay refused. Nobody who has a key waits for another one to be fetched.
 func (c *Client) key(ctx context.Context, refused string) (key string, err error) {
-	if c.cfg.APIKey.IsSet() {
-		return c.cfg.APIKey.Get(), nil
+	if key = c.present(); key != refused {
+		return key, nil
 	}
 	select {
 	case <-c.turn:
@@ -138,8 +156,8 @@ func (c *Client) key(ctx context.Context, refused string) (key string, err error
 		return "", context.Cause(ctx)
 	}
 	defer func() { c.turn <- struct{}{} }()
-	if c.fetched != refused {
-		return c.fetched, nil
+	if key = c.present(); key != refused {
+		return key, nil
 	}
 	e := c.Endpoint(keyPath, func(string) {}, func(float64) {})
 	defer e.Release()
@@ -155,34 +173,58 @@ func (c *Client) key(ctx context.Context, refused string) (key string, err error
 		return "", fmt.Errorf("fetching an API key: %w", err)
 	}
 	c.cfg.Hidden.Add("store.api_key", key)
-	c.fetched = key
+	c.fetched.Store(key)
 	return key, nil
 }
 
-// renew gets another key after e was answered 401. A configured key is another one only if its file
-// has changed since. If not, the next poll looks at the file.
-func (c *Client) renew(ctx context.Context, e *Endpoint) error {
-	if !c.cfg.APIKey.IsSet() {
-		_, err := c.key(ctx, e.key)
-		return err
+// present is the configured key, or the one that was fetched last.
+func (c *Client) present() string {
+	if c.cfg.APIKey.IsSet() {
+		return c.cfg.APIKey.Get()
 	}
-	if c.cfg.APIKey.Get() != e.key {
-		return nil
+	key, _ := c.fetched.Load().(string)
+	return key
+}
+
+// renew reports whether e may try again with another key, after its key was refused and so many renewals. A
+// configured key is another one only if its file has changed since. If not, the next poll looks at the file.
+//
+// Some services answer 403 to a key that they have revoked. A 403 to the new key as well is one to the
+// request. A resource without rights has one with each poll, so for a 403 a key is fetched once a minute at
+// most.
+func (c *Client) renew(ctx context.Context, e *Endpoint, failed *RequestError, renewals int) (bool, error) {
+	switch fixed := c.cfg.APIKey.IsSet(); {
+	case c.present() != e.key && renewals < maxRenewals:
+		return true, nil
+	case failed.Status == http.StatusForbidden && (fixed || renewals > 0):
+		return false, nil
+	case failed.Status == http.StatusForbidden:
+		c.doubt.Do(func() { _, _ = c.key(ctx, e.key) })
+		return c.present() != e.key, nil
+	case fixed:
+		return false, &poller.BlockedError{What: e.path + " answered 401: the service does not accept " +
+			"store.api_key. Set a valid key, or leave it empty and storestream fetches one"}
+	case renewals == maxRenewals:
+		failed.Err = fmt.Errorf("%s had just given the key", keyPath)
+		return false, failed
 	}
-	return &poller.BlockedError{What: e.path + " answered 401: the service does not accept store.api_key. " +
-		"Set a valid key, or leave it empty and storestream fetches one"}
+	_, err := c.key(ctx, e.key)
+	return true, err
 }
 
 // readKey takes the key out of the key endpoint's answer. Its errors never quote the body.
 func readKey(body []byte) (string, error) {
 	var answer struct {
-		Key string `json:"api_key"`
+		Key   string `json:"api_key"`
+		Camel string `json:"apikey"` // read in any case, as the other is
 	}
-	if err := json.Unmarshal(body, &answer); err != nil || answer.Key == "" {
-		return "", errors.New(`the answer has no string "api_key"`)
+	err := json.Unmarshal(bytes.TrimPrefix(body, byteOrderMark), &answer)
+	key := cmp.Or(answer.Key, answer.Camel)
+	if err != nil || key == "" {
+		return "", fmt.Errorf(`the answer has no string "api_key": it is %s`, shape(body))
 	}
-	if strings.ContainsFunc(answer.Key, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
+	if strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
 		return "", errors.New(`"api_key" holds characters that cannot stand in a header`)
 	}
-	return answer.Key, nil
+	return key, nil
 }

@@ -70,15 +70,15 @@ func (e *Endpoint) Release() {
 //
 // A gateway's error page with status 200 goes away by itself. Another site's home page does not. They look
 // alike, so both are tried again. So is a 4xx that is not in the service's description: the description does
-// not say how the service refuses for the rate, and may mean a 403 or a 420 by it. If it says when to come
-// again, it speaks of the rate.
+// not say how the service refuses for the rate, and may mean a 403 or a 420 by it. Only an answer that says
+// that it is about the rate slows the others down.
 func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
-	c, renewals := e.client, 0
+	c, renewals, spent := e.client, 0, time.Duration(0)
 	pauses := backoff.ExponentialBackOff{InitialInterval: 250 * time.Millisecond, MaxInterval: 20 * time.Second,
 		Multiplier: 2, RandomizationFactor: 0.5}
 	e.Release()
 	for tries := 1; ; tries++ {
-		if err = c.limit.wait(ctx, e.waited); err != nil {
+		if err = c.limit.wait(ctx, e.path, e.waited); err != nil {
 			return p, err
 		}
 		req, err := e.request(ctx, query) // after the wait, during which the key may have been replaced
@@ -89,25 +89,28 @@ func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
 		answer, err := c.http.Do(req)
 		failed := e.receive(answer, err, sent, query)
 		if failed == nil {
-			if p, err = e.parse(e.body.Bytes(), e.rows); err != nil {
-				failed = &RequestError{Path: e.path, Query: query, Status: http.StatusOK, Err: err}
-			}
+			p, err = e.parse(e.body.Bytes(), e.rows)
 			e.rows = p.Rows
+			if err != nil {
+				failed = e.failed(query, http.StatusOK, err)
+			}
 		}
 		p.Date, p.Age = e.date, e.age
 		if ctx.Err() != nil {
 			return p, context.Cause(ctx)
 		}
 		if failed == nil {
-			c.accepted(began)
+			c.accepted(e, began)
 			return p, nil
 		}
 		e.Release() // before the wait: others may want to read large answers meanwhile
-		failed.Tries = tries
+		failed.Tries, failed.Took = tries, time.Since(began)
+		spent += failed.Took
+		last := tries >= c.cfg.Attempts || spent >= max(longestTries, 2*c.cfg.RequestTimeout)
 		switch status := failed.Status; {
-		case failed.ForRate() || unclear(status) && e.head.Get("Retry-After") != "":
-			c.pause(e, began, status)
-			if tries < c.cfg.Attempts {
+		case failed.Rate:
+			c.pause(e, began, failed)
+			if !last {
 				continue // the limiter waits
 			}
 			return p, failed
@@ -115,21 +118,21 @@ func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
 			return p, &poller.BlockedError{What: "the service's answers cannot be used", Err: failed}
 		case status == 0 || status == http.StatusOK:
 			c.http.CloseIdleConnections() // the fault may have broken those that wait beside this one
-		case status == http.StatusUnauthorized && !e.open:
-			c.accepted(began)
-			if renewals++; renewals > maxRenewals {
-				return p, fmt.Errorf("%s answered 401 to a key that %s had just given", e.path, keyPath)
-			}
-			if err = c.renew(ctx, e); err != nil {
+		case !e.open && (status == http.StatusUnauthorized || status == http.StatusForbidden):
+			again, err := c.renew(ctx, e, failed, renewals)
+			if err != nil {
 				return p, err
 			}
-			continue
+			if again {
+				renewals++
+				continue
+			}
 		case status < http.StatusInternalServerError && !unclear(status):
-			c.accepted(began)
+			c.accepted(e, began)
 			return p, failed
 		}
 		switch {
-		case tries < c.cfg.Attempts:
+		case !last:
 			if err = wait.For(ctx, pauses.NextBackOff()); err != nil {
 				return p, err
 			}
@@ -139,6 +142,17 @@ func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
 			return p, failed
 		}
 	}
+}
+
+// failed describes the answer that is an error, or that no good one came. A body that may hold rows or a key
+// is never quoted.
+func (e *Endpoint) failed(query string, status int, err error) *RequestError {
+	failed := &RequestError{Path: e.path, Query: query, Status: status, Err: err}
+	if status != http.StatusOK || errors.Is(err, errFailed) && len(e.rows) == 0 {
+		failed.explain(e.body.Bytes())
+	}
+	failed.Rate = aboutRate(status, failed.Code, e.head)
+	return failed
 }
 
 // request returns the request for query, with the key of this moment. It ends with the client's timeout.
@@ -174,33 +188,35 @@ func (e *Endpoint) request(ctx context.Context, query string) (_ *http.Request, 
 func (e *Endpoint) receive(answer *http.Response, err error, sent time.Time, query string) *RequestError {
 	defer e.end()
 	defer e.timer.Stop()
-	failed := &RequestError{Path: e.path, Query: query}
 	e.head, e.date, e.age = nil, schemas.MinInstant, 0
+	status := 0
 	if err == nil {
 		defer answer.Body.Close()
-		failed.Status, e.head = answer.StatusCode, answer.Header
+		status, e.head = answer.StatusCode, answer.Header
 		e.date, e.age = e.client.clock.observe(answer.Header, sent)
 	}
-	e.counted(strconv.Itoa(failed.Status))
+	e.counted(strconv.Itoa(status))
 	switch {
 	case err != nil:
 		if u, ok := errors.AsType[*url.Error](err); ok { // it has the address, of which failed has a part
 			err = u.Err
 		}
-	case failed.Status != http.StatusOK:
+	case status != http.StatusOK:
 		_, _ = e.body.ReadFrom(io.LimitReader(answer.Body, maxNote)) // the status says enough
-		failed.Code = errorCode(e.body.Bytes())
-		return failed
+		return e.failed(query, status, nil)
 	default:
-		err = e.read(answer)
+		if err = e.read(answer); err == nil {
+			err = legible(answer.Header, e.body.Bytes())
+		}
 	}
-	if failed.Err = err; err == nil {
+	if err == nil {
 		return nil
 	}
 	if !e.timer.Stop() { // it has ended the request
-		failed.Err = fmt.Errorf("no complete answer within %s (store.request_timeout)", e.client.cfg.RequestTimeout)
+		err = fmt.Errorf("no complete answer within %s (store.request_timeout)", e.client.cfg.RequestTimeout)
 	}
-	return failed
+	e.body.Reset() // it is not whole
+	return e.failed(query, status, err)
 }
 
 // unclear reports whether a refusal with status may be one for the rate. 400, 401 and 404 have another
@@ -214,21 +230,21 @@ func unclear(status int) bool {
 }
 
 // accepted tells the limiter that the service did not refuse the request sent at sent for its rate.
-func (c *Client) accepted(sent time.Time) {
-	if refused := c.limit.accepted(sent); refused >= longPause {
+func (c *Client) accepted(e *Endpoint, sent time.Time) {
+	if refused := c.limit.accepted(e.path, sent); refused >= longPause {
 		c.cfg.Log.Info("the service no longer refuses requests for their rate",
-			zap.Duration("refused_for", refused))
+			zap.String("path", e.path), zap.Duration("refused_for", refused))
 	}
 }
 
-// pause stops all requests for as long as a refusal asks for, or the limiter chooses. It logs a long pause
-// when it begins: all reading stops meanwhile, which may be minutes.
-func (c *Client) pause(e *Endpoint, sent time.Time, status int) {
-	after, why := retryAfter(e.head, c.clock.Now()), fmt.Sprintf("the service answered %d", status)
-	until, news := c.limit.refused(sent, after, why)
+// pause stops the requests to the path for as long as a refusal asks for, or the limiter chooses. It logs a
+// long pause when it begins: the reading stops meanwhile, which may be minutes.
+func (c *Client) pause(e *Endpoint, sent time.Time, failed *RequestError) {
+	after, why := retryAfter(e.head, c.clock.Now()), fmt.Sprintf("the service answered %d", failed.Status)
+	until, news := c.limit.refused(e.path, sent, after, why)
 	if news {
-		c.cfg.Log.Warn("the service refuses requests for their rate: nothing is sent to it for a while",
-			zap.String("path", e.path), zap.Int("status", status),
+		c.cfg.Log.Warn("the service refuses requests for their rate: nothing is sent to the path for a while",
+			zap.Error(failed), zap.String("path", e.path), zap.Int("status", failed.Status),
 			zap.Duration("waits", time.Until(until).Round(time.Millisecond)), zap.Time("until", until.UTC()))
 	}
 }

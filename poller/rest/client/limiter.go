@@ -2,8 +2,10 @@ package client
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -29,30 +31,39 @@ const (
 	lowest = 1.0 / 64
 )
 
-// limiter holds back all requests that use one key. The service counts by key, so to refuse one resource's
-// request is to refuse them all. If each resource waited out its own refusals, the others would use up the
-// rate that it leaves, and the service would refuse all of them again.
+// limiter holds back the requests that use one key. All share one pace, because the service counts by key.
+//
+// A pause belongs to the path that was refused, until a second path is refused as well. A service may refuse
+// one path for reasons of its own, and the other resources need not wait for that. If two paths are refused,
+// it refuses the key: then everybody waits for as long as both were told to. If each path waited out its own
+// refusals only, the others would use up the rate that it leaves, and the service would refuse all again.
 type limiter struct {
 	ceiling float64
 
-	mu       sync.Mutex
-	pace     *rate.Limiter
-	changed  time.Time // when the rate was last halved or raised
-	resume   time.Time // no request is sent before
-	since    time.Time // waiting since; zero while the service accepts
-	why      string    // the reason for resume, for people
-	refusals int       // in a row
+	mu      sync.Mutex
+	pace    *rate.Limiter
+	changed time.Time         // when the rate was last halved or raised
+	paths   map[string]*pause // of the paths that were refused for the rate and not accepted since
+}
+
+// pause is what refusals for the rate, one after the other, ask of one path.
+type pause struct {
+	resume      time.Time // the service wants no request before
+	since, last time.Time // the first and the newest refusal
+	why         string    // for people
+	refusals    int       // in a row
 }
 
 func newLimiter(ceiling float64) *limiter {
-	return &limiter{ceiling: ceiling, pace: rate.NewLimiter(rate.Limit(ceiling), 1)}
+	return &limiter{ceiling: ceiling, pace: rate.NewLimiter(rate.Limit(ceiling), 1), paths: map[string]*pause{}}
 }
 
-// wait returns when the next request may be sent. refusedFor gets the seconds waited because the service had
-// refused, each second as it passes. Seconds that only keep the rate below the ceiling do not count.
-func (l *limiter) wait(ctx context.Context, refusedFor func(seconds float64)) error {
+// wait returns when the next request to path may be sent. refusedFor gets the seconds waited because the
+// service had refused, each second as it passes. Seconds that only keep the rate below the ceiling do not
+// count.
+func (l *limiter) wait(ctx context.Context, path string, refusedFor func(seconds float64)) error {
 	for {
-		for d := l.remaining(); d > 0; d = l.remaining() {
+		for d := l.remaining(path); d > 0; d = l.remaining(path) {
 			began := time.Now()
 			err := wait.For(ctx, min(d, time.Second))
 			refusedFor(time.Since(began).Seconds())
@@ -65,75 +76,110 @@ func (l *limiter) wait(ctx context.Context, refusedFor func(seconds float64)) er
 			turn.Cancel()
 			return err
 		}
-		if l.remaining() <= 0 { // else the service refused another request while this one waited for its turn
+		if l.remaining(path) <= 0 { // else the service refused another request while this one waited for its turn
 			return nil
 		}
 	}
 }
 
-func (l *limiter) remaining() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return time.Until(l.resume)
+func (l *limiter) remaining(path string) time.Duration {
+	return time.Until(l.holds(path).resume)
 }
 
-// refused records that the service refused a request sent at sent, and asked for a pause of after. Zero
-// means that it named no pause. why is the reason for people. news is set if the pause is long, and a refusal
-// before has not named it already: one that another worker hears a moment later moves its end by that moment.
+// holds returns the pause that path has to keep: its own, until the service accepts a request to path, or the
+// longest that two paths were told to keep, while it lasts.
+func (l *limiter) holds(path string) pause {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own := l.live()[path]
+	later := func(a, b *pause) int { return b.resume.Compare(a.resume) }
+	longest := slices.SortedFunc(maps.Values(l.paths), later)
+	switch {
+	case len(longest) > 1 && own != longest[0] && time.Until(longest[1].resume) > 0:
+		return *longest[1]
+	case own != nil:
+		return *own
+	}
+	return pause{}
+}
+
+// live returns the pauses, without those of paths that nobody has asked for since.
+func (l *limiter) live() map[string]*pause {
+	for path, p := range l.paths {
+		if time.Since(p.resume) > lastPause {
+			delete(l.paths, path)
+		}
+	}
+	return l.paths
+}
+
+// refused records that the service refused a request to path that was sent at sent, and asked for a pause of
+// after. Zero means that it named no pause. why is the reason for people. news is set if the pause is long,
+// and a refusal before has not named it already: one that another worker hears a moment later moves its end
+// by that moment.
 //
 // The rate is halved once an episode. Of five requests refused at once, four were sent before the first
-// answer was known. To halve the rate for each would stop the stream.
-func (l *limiter) refused(sent time.Time, after time.Duration, why string) (until time.Time, news bool) {
+// answer was known. To halve the rate for each would stop the stream. A path that is refused again and again
+// while the others are not halves it once: that is not the rate of all.
+func (l *limiter) refused(
+	path string, sent time.Time, after time.Duration, why string,
+) (until time.Time, news bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := time.Now()
-	if l.since.IsZero() {
-		l.since = now
+	now, p := time.Now(), l.live()[path]
+	if p == nil {
+		p = &pause{since: now}
+		l.paths[path] = p
 	}
-	if sent.After(l.changed) {
+	if sent.After(l.changed) && (p.refusals == 0 || len(l.paths) > 1) {
 		l.changed = now
-		l.refusals++
 		l.pace.SetLimit(max(l.pace.Limit()/2, rate.Limit(l.ceiling*lowest)))
 	}
-	if after <= 0 {
-		after = min(firstPause<<min(max(l.refusals, 1)-1, 16), lastPause)
+	if sent.After(p.last) {
+		p.refusals++
+	}
+	if p.last = now; after <= 0 {
+		after = min(firstPause<<min(p.refusals-1, 16), lastPause)
 		after += rand.N(after/4 + 1)
 	}
-	before := l.resume
+	before := p.resume
 	if resume := now.Add(after); resume.After(before) {
-		l.resume, l.why = resume, why
+		p.resume, p.why = resume, why
 	}
-	news = l.resume.Sub(now) >= longPause && l.resume.Sub(before) >= longPause
-	return l.resume, news
+	news = p.resume.Sub(now) >= longPause && p.resume.Sub(before) >= longPause
+	return p.resume, news
 }
 
-// accepted records that the service did not refuse a request sent at sent. It returns how long the service
-// had refused, if that is over now.
-func (l *limiter) accepted(sent time.Time) (refusedFor time.Duration) {
+// accepted records that the service did not refuse a request to path that was sent at sent. It returns how
+// long the service had refused the path, if that is over now.
+func (l *limiter) accepted(path string, sent time.Time) (refusedFor time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !sent.After(l.changed) {
-		return 0
-	}
 	now := time.Now()
-	if !l.since.IsZero() {
-		refusedFor = now.Sub(l.since)
+	if p := l.paths[path]; p != nil && sent.After(p.last) {
+		refusedFor = now.Sub(p.since)
+		delete(l.paths, path)
 	}
-	l.refusals, l.since = 0, time.Time{}
-	if full := rate.Limit(l.ceiling); l.pace.Limit() < full && now.Sub(l.changed) >= raiseEvery {
+	full := rate.Limit(l.ceiling)
+	if sent.After(l.changed) && l.pace.Limit() < full && now.Sub(l.changed) >= raiseEvery {
 		l.pace.SetLimit(min(full, l.pace.Limit()+full*raiseBy))
 		l.changed = now
 	}
 	return refusedFor
 }
 
-// state returns the rate allowed now, and the refusals that last, if any.
+// state returns the rate allowed now, and the longest of the pauses that last, if any.
 func (l *limiter) state() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := State{RequestsPerSecond: float64(l.pace.Limit())}
-	if !l.since.IsZero() {
-		s.RefusedSince, s.RefusedUntil, s.Refusal = l.since, l.resume, l.why
+	for _, p := range l.live() {
+		if s.RefusedSince.IsZero() || p.since.Before(s.RefusedSince) {
+			s.RefusedSince = p.since
+		}
+		if p.resume.After(s.RefusedUntil) {
+			s.RefusedUntil, s.Refusal = p.resume, p.why
+		}
 	}
 	return s
 }

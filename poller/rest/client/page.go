@@ -1,8 +1,13 @@
 package client
 
 import (
-	"encoding/json"
+	"bytes"
+	"cmp"
 	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/storestream/storestream/schemas"
@@ -35,6 +40,10 @@ var (
 	errCut = errors.New("the body ends in the middle of its JSON")
 	// errNotJSON: the body is not an object.
 	errNotJSON = errors.New("the body is not a JSON object")
+	// errFailed: by its own words the answer is an error, whatever its status.
+	errFailed = errors.New("the answer says that the request failed")
+	// byteOrderMark is what some services write before their JSON.
+	byteOrderMark = []byte("\ufeff")
 )
 
 // openPage finds the rows in body, and the numbers around them, in either order of data and meta. It
@@ -43,15 +52,22 @@ var (
 // It only finds where values begin and end. The parser of each row decides whether that row is good JSON. A
 // decoder for the whole body would refuse all of it for one NaN in one row (Python's encoder writes such),
 // and a row that belongs in the dead letters would stop the stream.
+//
+// Names of members are read whatever their case and the signs between their words: has_more, hasMore. Of a
+// member that comes twice the last counts, as in most readers of JSON. A page without rows may have null for
+// them (a nil slice of Go), or no data at all (encoders that leave out what is empty). So meta has to show
+// that the answer is a page. One that says that it failed is none, whatever its status: it would be taken for
+// the end of a window.
 func openPage(body []byte, rows [][]byte) (Page, error) {
 	p := Page{Rows: rows[:0], Number: -1, Size: -1, Count: -1}
+	body = bytes.TrimPrefix(body, byteOrderMark)
 	s := schemas.NewScanner(body)
-	var meta []byte
-	hasData := false
+	var meta, noArray []byte
+	failed := false
 	for s.Open('{'); s.More('}'); {
-		switch name := string(s.Name()); {
-		case name == `"data"` && s.Peek() == '[':
-			hasData, p.Rows = true, p.Rows[:0]
+		switch name := plain(s.Name()); {
+		case name == "data" && s.Peek() == '[':
+			noArray, p.Rows = nil, p.Rows[:0]
 			for s.Open('['); s.More(']'); {
 				row, _ := s.Value()
 				if len(p.Rows) == maxRows {
@@ -59,39 +75,101 @@ func openPage(body []byte, rows [][]byte) (Page, error) {
 				}
 				p.Rows = append(p.Rows, row)
 			}
-		case name == `"meta"`:
+		case name == "data":
+			p.Rows = p.Rows[:0]
+			noArray, _ = s.Value()
+		case name == "meta":
 			meta, _ = s.Value()
 		default:
-			hasData = hasData && name != `"data"`
-			_, _ = s.Value()
+			value, _ := s.Value()
+			failed = failed || saysFailed(name, value)
 		}
 	}
 	switch {
 	case s.Cut():
 		return p, errCut
 	case !s.Whole():
-		return p, errNotJSON
-	case !hasData:
-		return p, errors.New(`the answer has no array "data"`)
+		return p, fmt.Errorf("%w: it is %s", errNotJSON, shape(body))
+	case failed:
+		return p, errFailed
+	case noArray != nil && shape(noArray) != "null":
+		return p, fmt.Errorf(`"data" is %s, expected an array`, shape(noArray))
 	}
 	return p, p.readMeta(meta)
 }
 
 func (p *Page) readMeta(meta []byte) error {
-	var m struct {
-		Page, Count *float64
-		Size        *float64 `json:"page_size"`
-		More        *bool    `json:"has_more"`
-	}
-	if err := json.Unmarshal(meta, &m); err != nil || m.More == nil {
-		return errors.New(`the answer has no boolean "meta.has_more"`)
-	}
-	number := func(n *float64) int {
-		if n == nil || *n < 0 || *n > 1e12 {
-			return -1
+	s := schemas.NewScanner(meta)
+	var more []byte
+	for s.Open('{'); s.More('}'); {
+		name := plain(s.Name())
+		switch value, _ := s.Value(); name {
+		case "page":
+			p.Number = number(value)
+		case "pagesize":
+			p.Size = number(value)
+		case "count":
+			p.Count = number(value)
+		case "hasmore":
+			more = value
 		}
-		return int(*n)
 	}
-	p.Number, p.Size, p.Count, p.More = number(m.Page), number(m.Size), number(m.Count), *m.More
+	var known bool
+	if p.More, known = boolean(more); !known || !s.Whole() {
+		return fmt.Errorf(`the answer is no page: "meta" is %s, and "has_more" in it is %s, expected true or false`,
+			shape(meta), shape(more))
+	}
 	return nil
+}
+
+// plain returns the name of a member in lower case, without its quotes and the signs between its words.
+func plain(name []byte) string {
+	return strings.NewReplacer(`"`, "", "_", "", "-", "").Replace(strings.ToLower(string(name)))
+}
+
+// saysFailed reports whether a member of the answer says that the request failed: success is false, or there
+// is an error.
+func saysFailed(name string, value []byte) bool {
+	said, known := boolean(value)
+	switch name {
+	case "success":
+		return known && !said
+	case "error", "errors":
+		none := strings.Trim(string(value), "\"{}[] \t\r\n")
+		return none != "" && none != "null" && (!known || said)
+	}
+	return false
+}
+
+// number reads a number of the envelope as those of rows are read: 1000, 1000.0, 1e3 and "1000". It returns
+// -1 if value is none.
+func number(value []byte) int {
+	n, err := strconv.ParseFloat(strings.Trim(string(value), `" `), 64)
+	if err != nil || n != math.Trunc(n) || n < 0 || n > 1e12 {
+		return -1
+	}
+	return int(n)
+}
+
+// boolean reads a boolean in every form that has one meaning.
+func boolean(value []byte) (yes, known bool) {
+	text := strings.ToLower(strings.Trim(string(value), `" `))
+	yes = text == "true" || text == "t" || text == "yes" || text == "y" || number(value) == 1
+	no := text == "false" || text == "f" || text == "no" || text == "n" || number(value) == 0
+	return yes, yes || no
+}
+
+// shape says what value is, without showing it: it may hold personal data.
+func shape(value []byte) string {
+	value = bytes.TrimSpace(value)
+	shapes := map[byte]string{'{': "an object", '[': "an array", '"': "a string", '<': "HTML or XML"}
+	switch {
+	case len(value) == 0:
+		return "missing"
+	case bytes.IndexByte(value[:min(len(value), 4)], 0) >= 0:
+		return "text in UTF-16 or UTF-32, expected UTF-8"
+	case string(value) == "null":
+		return "null"
+	}
+	return cmp.Or(shapes[value[0]], "a number or a word")
 }

@@ -39,7 +39,7 @@ func TestRowsAreFoundWhereverTheEnvelopePutsThem(t *testing.T) {
 		}
 	}
 	for _, body := range []string{
-		`{}`, `{"data":[]}`, `{"data":{},"meta":{"has_more":false}}`, `{"data":[],"meta":{"has_more":"no"}}`,
+		`{}`, `{"data":[]}`, `{"data":{},"meta":{"has_more":false}}`, `{"data":[],"meta":{"has_more":"maybe"}}`,
 		`{"data":[],"meta":7}`,
 	} {
 		if _, err := openPage([]byte(body), nil); err == nil {
@@ -49,6 +49,96 @@ func TestRowsAreFoundWhereverTheEnvelopePutsThem(t *testing.T) {
 	many := `{"data":[1` + strings.Repeat(",1", maxRows) + `],"meta":{"has_more":false}}`
 	if p, err := openPage([]byte(many), nil); !errors.Is(err, errTooMuch) || len(p.Rows) > maxRows {
 		t.Errorf("%d rows: %v", len(p.Rows), err)
+	}
+}
+
+// Services write numbers, booleans, names and what is empty in their stack's way.
+func TestAnEnvelopeIsReadInEveryFormWithOneMeaning(t *testing.T) {
+	unknown, more := Page{Number: -1, Size: -1, Count: -1}, Page{Number: -1, Size: -1, Count: -1, More: true}
+	for _, test := range []struct {
+		body string
+		want Page
+	}{
+		{`{"data":[1],"meta":{"page":"3","page_size":"1000","count":"7","has_more":true}}`,
+			Page{Number: 3, Size: 1000, Count: 7, More: true}},
+		{`{"data":[1],"meta":{"page":3.0,"page_size":1e3,"count":"7.0","has_more":true}}`,
+			Page{Number: 3, Size: 1000, Count: 7, More: true}},
+		{`{"data":[1],"meta":{"page":null,"page_size":"all","count":{},"has_more":"True"}}`, more},
+		{`{"data":[1],"meta":{"page":0.5,"page_size":NaN,"count":-1,"has_more":1}}`, more},
+		{`{"data":[1],"meta":{"has_more":"1"}}`, more},
+		{`{"data":[1],"meta":{"has_more":1.0}}`, more},
+		{`{"data":[1],"meta":{"has_more":"Y"}}`, more},
+		{`{"data":[1],"meta":{"has_more":0}}`, unknown},
+		{`{"data":[1],"meta":{"has_more":"0"}}`, unknown},
+		{`{"data":[1],"meta":{"has_more":"FALSE"}}`, unknown},
+		{`{"data":[1],"meta":{"has_more":"no"}}`, unknown},
+		{`{"Meta":{"HasMore":true,"PageSize":2,"Page":0,"Count":9},"Data":[1]}`,
+			Page{Size: 2, Count: 9, More: true}},
+		{`{"META":{"HAS_MORE":true,"PAGE-SIZE":2,"links":{"page":8}},"page":5,"DATA":[1]}`,
+			Page{Number: -1, Size: 2, Count: -1, More: true}},
+		{`{"meta":{"hasMore":true,"pageSize":2,"totalCount":9},"data":[1]}`,
+			Page{Number: -1, Size: 2, Count: -1, More: true}},
+		{`{"success":true,"error":null,"errors":[ ],"data":[1],"meta":{"has_more":true}}`, more},
+		{`{"success":"true","error":false,"errors":{},"data":[1],"meta":{"has_more":true}}`, more},
+		{`{"data":[2,3],"data":[1],"meta":{"has_more":true},"meta":{"has_more":false}}`, unknown},
+		{"\ufeff" + `{"data":[1],"meta":{"has_more":true}}`, more},
+		{`{"data":[1],"meta":{"count":"12345678901234567890","page":-1,"has_more":"false"}}`, unknown},
+	} {
+		body, want := test.body, test.want
+		p, err := openPage([]byte(body), nil)
+		if err != nil || len(p.Rows) != 1 || string(p.Rows[0]) != "1" || p.Number != want.Number ||
+			p.Size != want.Size || p.Count != want.Count || p.More != want.More {
+			t.Errorf("%s: %+v %v", body, p, err)
+		}
+	}
+	for _, body := range []string{
+		`{"data":null,"meta":{"has_more":false}}`,
+		`{"meta":{"has_more":false}}`,
+		`{"data":[],"meta":{"has_more":false}}`,
+	} {
+		if p, err := openPage([]byte(body), nil); err != nil || len(p.Rows) != 0 || p.More {
+			t.Errorf("%s: %+v %v, expected an empty page", body, p, err)
+		}
+	}
+}
+
+// What is no page is not taken for an empty one, and the error says what it is.
+func TestAnAnswerThatIsNoPageIsNotTakenForAnEmptyOne(t *testing.T) {
+	for _, test := range []struct {
+		body string
+		want string
+	}{
+		{`[{"id":1}]`, "not a JSON object: it is an array"},
+		{`"x"`, "not a JSON object: it is a string"},
+		{`null`, "not a JSON object: it is null"},
+		{"<html>", "not a JSON object: it is HTML or XML"},
+		{"{\x00\"\x00d\x00a\x00t\x00a\x00\"\x00", "UTF-16"},
+		{`{}`, `"meta" is missing`},
+		{`{"data":[]}`, `"meta" is missing`},
+		{`{"data":[],"meta":[]}`, `"meta" is an array`},
+		{`{"data":[],"meta":null}`, `"meta" is null`},
+		{`{"data":[],"meta":{}}`, `"has_more" in it is missing`},
+		{`{"data":[],"meta":{"has_more":null}}`, `"has_more" in it is null`},
+		{`{"data":[],"meta":{"has_more":2}}`, `"has_more" in it is a number`},
+		{`{"data":[],"meta":{"has_more" true}}`, `"has_more" in it is missing`},
+		{`{"data":{},"meta":{"has_more":false}}`, `"data" is an object`},
+		{`{"data":"","meta":{"has_more":false}}`, `"data" is a string`},
+		{`{"data":false,"meta":{"has_more":"f"}}`, `"data" is a number or a word`},
+		{`{"error":"internal_error"}`, "says that the request failed"},
+		{`{"error":"internal_error","data":null,"meta":{"has_more":false}}`,
+			"says that the request failed"},
+		{`{"data":[],"meta":{"has_more":false},"Error":{"code":7}}`, "says that the request failed"},
+		{`{"data":[1],"errors":[{"message":"m"}],"meta":{"has_more":false}}`,
+			"says that the request failed"},
+		{`{"success":false,"data":null,"meta":{"has_more":false}}`, "says that the request failed"},
+		{`{"success":0,"data":[],"meta":{"has_more":false}}`, "says that the request failed"},
+		{`{"error":true,"message":"m m","data":null,"meta":{"has_more":"false"}}`,
+			"says that the request failed"},
+	} {
+		body, want := test.body, test.want
+		if p, err := openPage([]byte(body), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %+v %v, want %q", body, p, err, want)
+		}
 	}
 }
 

@@ -61,8 +61,9 @@ func TestALongPauseIsToldWhileItLasts(t *testing.T) {
 		t.Errorf("%v", said)
 	}
 	c.limit.mu.Lock()
-	c.limit.resume = time.Now() // five minutes are over
-	c.limit.since = c.limit.since.Add(-5 * time.Minute)
+	p := c.limit.paths["/store-products"]
+	p.resume = time.Now() // five minutes are over
+	p.since = p.since.Add(-5 * time.Minute)
 	c.limit.mu.Unlock()
 	if err := <-read; err != nil {
 		t.Fatal(err)
@@ -86,7 +87,7 @@ func TestAPauseIsToldOnceAndAShortOneNever(t *testing.T) {
 		{0, false}, {2 * time.Second, false}, {time.Minute, true}, {61 * time.Second, false},
 		{5 * time.Minute, true},
 	} {
-		if _, news := l.refused(sent, step.after, ""); news != step.news {
+		if _, news := l.refused("/a", sent, step.after, ""); news != step.news {
 			t.Errorf("a pause of %s is told: %v", step.after, news)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -42,7 +43,7 @@ func TestARateRefusedWithAnyStatusIsWaitedFor(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			forRate := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+			forRate := status == http.StatusTooManyRequests
 			if refused == 0 || forRate != (c.State().RequestsPerSecond < 1000) {
 				t.Errorf("%d refused, %v requests a second", refused, c.State().RequestsPerSecond)
 			}
@@ -64,6 +65,56 @@ func TestARefusalThatSaysWhenToComeAgainStopsAll(t *testing.T) {
 		_, err := e.Page(stopped, "updated_from=2026-11-20")
 		if !errors.Is(err, context.Canceled) || time.Until(c.State().RefusedUntil) < 4*time.Minute {
 			t.Errorf("%d: %v, %+v", status, err, c.State())
+		}
+	}
+}
+
+// Only what says that it is about the rate slows requests down.
+func TestOnlyAnAnswerAboutTheRateCutsIt(t *testing.T) {
+	for _, test := range []struct {
+		status       int
+		header, body string
+		want         bool
+	}{
+		{429, "", "", true},
+		{503, "", "", false},
+		{503, "Retry-After: 0", "", true},
+		{500, "", `{"error":"internal_error"}`, false},
+		{500, "Retry-After: 1", `{"error":"internal_error"}`, false},
+		{500, "", `{"error":"rate_limited"}`, true},
+		{502, "", "", false},
+		{504, "", "", false},
+		{403, "", `{"error":"forbidden"}`, false},
+		{403, "", `{"error":{"status":403,"code":"RATE_LIMIT_EXCEEDED"}}`, true},
+		{403, "X-RateLimit-Remaining: 0", "", true},
+		{403, "X-RateLimit-Remaining: 7", "", false},
+		{420, "RateLimit-Remaining: 0", "", true},
+		{420, "Retry-After: Thu, 26 Nov 2026 10:00:00 GMT", "", true},
+		{422, "", `{"error":"page_out_of_range"}`, false},
+		{422, "", `{"detail":[{"type":"less_than_equal","msg":"should be less than or equal to 10"}]}`, false},
+		{400, "Retry-After: 1", `{"error":"invalid_param"}`, false},
+		{404, "X-RateLimit-Remaining: 0", "", false},
+		{400, "", `{"code":"Throttled"}`, true},
+		{200, "", `{"error":"too_many_requests"}`, true},
+		{200, "", `{"error":"internal_error"}`, false},
+	} {
+		c := ask(t, func(w http.ResponseWriter, _ *http.Request) {
+			if name, value, ok := strings.Cut(test.header, ": "); ok {
+				w.Header().Set(name, value)
+			}
+			w.WriteHeader(test.status)
+			fmt.Fprint(w, test.body)
+		})
+		c.cfg.Attempts = 1
+		_, err := c.Endpoint("/store-orders", uncounted, unwaited).Page(t.Context(), "updated_from=2026-11-20")
+		if cut := c.State().RequestsPerSecond < 1000; cut != test.want || RefusedForRate(err) != test.want {
+			t.Errorf("%d %q %q: the rate is cut: %v; %v", test.status, test.header, test.body, cut, err)
+		}
+		if why, _, until := c.Waits("/store-orders"); (why != "") != test.want || until.IsZero() == test.want {
+			t.Errorf("%d %q: it waits for %q until %s", test.status, test.header, why, until)
+		}
+		if why, _, _ := c.Waits("/store-users"); why != "" {
+			t.Errorf("%d %q: another resource waits for %q", test.status, test.header, why)
 		}
 	}
 }

@@ -156,15 +156,12 @@ func (s *Sources) Database() *postgres.DB { return s.db }
 func (s *Sources) Dialect() *dialect.Dialect { return s.dialect }
 
 // Waits returns a function that returns the pause that the service has asked for (poller.Config.Waits). It
-// is nil unless the resource is read over REST.
-func (s *Sources) Waits(resource string) func() (why string, since, until time.Time) {
-	if s.resources[resource].Source != config.REST {
+// is nil unless r is read over REST.
+func (s *Sources) Waits(r *schemas.Resource) func() (why string, since, until time.Time) {
+	if s.resources[r.Name].Source != config.REST {
 		return nil
 	}
-	return func() (why string, since, until time.Time) {
-		state := s.Service()
-		return state.Refusal, state.RefusedSince, state.RefusedUntil
-	}
+	return func() (why string, since, until time.Time) { return s.service.Waits(r.Path) }
 }
 
 // Service is how the REST service is reached now: the rate that it allows, its clock.

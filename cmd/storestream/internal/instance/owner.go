@@ -155,7 +155,7 @@ func (o *owner) newPoller(session *producer.Session, requests *producer.Requests
 		},
 		Clock: clock, Source: polls, Doing: doing,
 		Session: session, Requests: requests,
-		Waits: o.sources.Waits(o.resource.Name), Renewed: c.Rotation().Renewed, Hide: c.Rotation().Hide,
+		Waits: o.sources.Waits(o.resource), Renewed: c.Rotation().Renewed, Hide: c.Rotation().Hide,
 		Published: func(rows []schemas.Record, deleted []int64) {
 			o.c.Board.Published(o.resource, rows, deleted)
 		},
