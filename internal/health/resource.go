@@ -6,8 +6,8 @@
 // decide nothing. An instance judges the resources that it polls by its live state. It judges all others by
 // the watermark in Kafka, as the command line does.
 //
-// The reasons for which a resource is blocked, settling is delayed, or a row is deferred are one list:
-// Reasons. The tables of docs/reference.md and docs/operations.md are written from it.
+// The reasons for which a resource is blocked or incomplete, settling is delayed, or a row is deferred are
+// one list: Reasons. The tables of docs/reference.md and docs/operations.md are written from it.
 package health
 
 import (
@@ -183,6 +183,24 @@ func (r *Resource) Letters() (rows int) {
 	return rows
 }
 
+// fewLetters is how many rows of a resource may have dead letters while it is up to date.
+const fewLetters = 5
+
+// TooManyLetters reports whether a resource is not up to date because of its dead letters: more than five
+// rows, or more than one in a thousand, cannot be published. published is the number of the others.
+func TooManyLetters(letters int, published int64) bool {
+	return letters > fewLetters || int64(letters)*1000 > int64(letters)+published
+}
+
+// Incomplete says how many rows have dead letters if these are too many, "" if they are not.
+func (r *Resource) Incomplete() string {
+	if !TooManyLetters(r.Letters(), r.Rows) {
+		return ""
+	}
+	return "the topic lacks " + terminal.Plural(r.Letters(), "row") + " because of dead letters: more than 5, or " +
+		"more than one in a thousand"
+}
+
 // Ready reports whether the instance that answers has done its part: a resource that it owns has completed a
 // pass.
 func (r *Resource) Ready() bool { return !r.Owned || r.Passes > 0 }
@@ -195,7 +213,7 @@ func (r *Resource) Judge() {
 		seconds := r.Lag().Seconds()
 		r.LagSeconds = &seconds
 	}
-	t, late := r.Trouble, r.late()
+	t, late, incomplete := r.Trouble, r.late(), r.Incomplete()
 	r.Why, r.Since, r.Remedy = late, time.Time{}, ""
 	if t != nil {
 		r.Why, r.Since, r.Remedy = t.Why, t.Since.Time(), remedyOf(t)
@@ -219,6 +237,11 @@ func (r *Resource) Judge() {
 		r.State = Failing
 	case t.Blocked():
 		r.State = Blocked
+	case incomplete != "" && late == "":
+		r.State, r.Remedy = Incomplete, ReasonOf(Incomplete, incomplete).advice()
+		if r.Why = incomplete; t != nil {
+			r.Why += ". Settling is delayed: " + t.Why
+		}
 	case r.Owned && !r.Polling:
 		r.State = Resuming
 	case r.AsOf == nil:
