@@ -57,6 +57,9 @@ func follow(ctx context.Context, env *environment, cfg *config.Config, cluster *
 			r.tell(r.step(now))
 			return false
 		})
+		if len(open) == 0 && stay {
+			failed = append(failed, incomplete(ctx, cfg, cluster, resourcesOf(asked)))
+		}
 		if len(open) == 0 || !stay {
 			return errors.Join(failed...)
 		}
@@ -64,6 +67,16 @@ func follow(ctx context.Context, env *environment, cfg *config.Config, cluster *
 			return err
 		}
 	}
+}
+
+// resourcesOf returns the resources whose topics the requests were to complete: an erase takes one row out.
+func resourcesOf(asked []watermark.Request) (names []string) {
+	for _, r := range asked {
+		if r.Kind != watermark.Erases {
+			names = append(names, r.Resource)
+		}
+	}
+	return names
 }
 
 // look asks how far the resources are, and tells each of open which requests the topic holds: before that, or

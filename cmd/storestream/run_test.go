@@ -2,10 +2,12 @@ package main
 
 import (
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +16,8 @@ import (
 
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
 	"github.com/storestream/storestream/internal/standins/servers"
+	"github.com/storestream/storestream/internal/standins/storefake"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // The tests here are of flags, outputs and exit statuses. What an instance does is tested in its package and
@@ -150,6 +154,33 @@ func TestOncePublishesAllThoughNobodyReadsTheLog(t *testing.T) {
 		t.Errorf("%v, expected exit status 0", err)
 	}
 	s.do("verify").expect(t, exitDone, "of 4 resources")
+}
+
+// Five rows of 5,020 are few. A sixth is one too many, although it is published that all others are there.
+func TestOnceIsNotUpToDateIfTooManyRowsCannotBePublished(t *testing.T) {
+	s, fake := loaded(t)
+	ids := slices.Sorted(maps.Keys(fake.Rows(storefake.Users)))
+	s.Publish("users", nil, nil, func(w *watermark.Watermark) { w.Rows += 5000 })
+	spoil := func(ids ...int64) {
+		t.Helper()
+		for _, id := range ids {
+			if err := fake.Touch(t.Context(), storefake.Users, id); err != nil {
+				t.Fatal(err)
+			}
+			fake.Garble(storefake.Users, id, storefake.BadTimestamp)
+		}
+	}
+	spoil(ids[:5]...)
+	s.do("run", "--once").expect(t, exitDone)
+	s.do("watermark", "list").expect(t, exitLate, "users: 5 rows cannot be published, its updated_at",
+		"\nusers: no instance polls it")
+	spoil(ids[5])
+	says := "users: the topic lacks 6 rows because of dead letters: more than 5, or more than one in a thousand"
+	c := s.do("run", "--once").expect(t, exitLate, "storestream: not up to date: "+says,
+		"`storestream watermark list` names the rows by field and reason")
+	if strings.Contains(c.stderr.String(), "orders: the topic lacks") {
+		t.Errorf("no other resource has dead letters:\n%s", c.stderr)
+	}
 }
 
 func TestOnceNamesTheResourceThatMakesNoProgressAndWhatItFailsWith(t *testing.T) {
