@@ -56,7 +56,12 @@ func (d *ColumnDecoder) Decode(values [][]byte) (Record, *Reject) {
 			b = append(b, 2)
 		}
 		var ok bool
-		if b, ok = f.codec.fromColumn(b, d.cols[place].DataTypeOID, values[place]); !ok {
+		oid := d.cols[place].DataTypeOID
+		b, ok = f.codec.fromColumn(b, oid, values[place])
+		if !ok && d.isNull(i, columnLegible(oid, values[place])) {
+			b, ok = append(b[:start], 0), true
+		}
+		if !ok {
 			return Record{}, d.reject(values, i)
 		}
 		if f.Policy != "" {

@@ -80,7 +80,12 @@ func columnLegible(oid uint32, v []byte) []byte {
 		if t, ok := readTimestamp(v); ok {
 			return []byte(t.String())
 		}
-		if n, ok := columnInteger(v); ok { // infinity, or a time outside the years 1 to 9999
+		switch n, ok := columnInteger(v); {
+		case ok && n == math.MaxInt64:
+			return []byte("infinity")
+		case ok && n == math.MinInt64:
+			return []byte("-infinity")
+		case ok: // outside the years 1 to 9999
 			return strconv.AppendInt(nil, n, 10)
 		}
 	} else if text := columnText([]byte{}, oid, v); text != nil && utf8.Valid(text) {

@@ -15,6 +15,7 @@ type encoder struct {
 	chunk []byte
 	mac   hash.Hash // HMAC-SHA-256 under the resource's key, or nil before the first hash
 	sum   [sha256.Size]byte
+	nulls map[string]int // of isNull, since the last call of Nulls
 }
 
 // chunkSize is the memory in bytes that an encoder allocates at a time, for some ten thousand rows.

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"regexp"
@@ -154,6 +156,30 @@ func TestOncePublishesAllThoughNobodyReadsTheLog(t *testing.T) {
 		t.Errorf("%v, expected exit status 0", err)
 	}
 	s.do("verify").expect(t, exitDone, "of 4 resources")
+}
+
+// A service in Python writes NaN for the null of a data frame, in fields of every type. Each row is published,
+// and the log names each field once.
+func TestNaNForNullIsPublishedAsNull(t *testing.T) {
+	s := newScene(t)
+	fake := s.Serve(nil)
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := httptest.NewRecorder()
+		fake.ServeHTTP(answer, r)
+		maps.Copy(w.Header(), answer.Header())
+		w.Header().Del("Content-Length")
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(bytes.ReplaceAll(answer.Body.Bytes(), []byte("_at\":null"), []byte("_at\":NaN")))
+	}))
+	t.Cleanup(service.Close)
+	s.Settings = append(s.Settings, "store.max_requests_per_second=1000", "store.base_url="+service.URL+"/v1")
+	log := s.do("run", "--once").expect(t, exitDone).stderr.String()
+	for _, field := range []string{"shipped_at", "delivered_at", "returned_at"} {
+		if n := strings.Count(log, `are read as null","resource":"shipments","field":"`+field+`"`); n != 1 {
+			t.Errorf("the log names %s %d times:\n%s", field, n, log)
+		}
+	}
+	s.do("verify").expect(t, exitDone, "Identical: ", "of 5 resources")
 }
 
 // Five rows of 5,020 are few. A sixth is one too many, although it is published that all others are there.
