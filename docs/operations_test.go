@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/storestream/storestream/internal/health"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // Whoever is on call looks for the words that the page or the log shows. What stands in backticks in the

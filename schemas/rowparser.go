@@ -63,7 +63,7 @@ func NewRowParser(r *Resource) *RowParser {
 // is not. The caller may reuse raw afterwards.
 func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
 	if fault := p.scan(raw); fault >= 0 {
-		return Record{}, p.reject(raw, "", fmt.Sprint("expected one well-formed JSON object", atByte, fault))
+		return Record{}, p.reject(raw, "", fmt.Sprint("expected one well-formed JSON object, found a fault", atByte, fault))
 	}
 	lacks := false
 	p.reserve(len(raw))

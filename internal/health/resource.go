@@ -11,6 +11,7 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -238,10 +239,12 @@ func (r *Resource) Judge() {
 	case t.Blocked():
 		r.State = Blocked
 	case incomplete != "" && late == "":
-		r.State, r.Remedy = Incomplete, ReasonOf(Incomplete, incomplete).advice()
-		if r.Why = incomplete; t != nil {
-			r.Why += ". Settling is delayed: " + t.Why
+		remedy := ReasonOf(Incomplete, incomplete).advice()
+		if t != nil {
+			incomplete += ". Settling is delayed: " + t.Why
+			remedy += ". For settling: " + cmp.Or(r.Remedy, "see why")
 		}
+		r.State, r.Why, r.Remedy = Incomplete, incomplete, remedy
 	case r.Owned && !r.Polling:
 		r.State = Resuming
 	case r.AsOf == nil:

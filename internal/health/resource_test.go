@@ -155,6 +155,17 @@ func TestAResourceIsJudgedByTheWorstThatIsKnownOfIt(t *testing.T) {
 	}
 }
 
+// A resource that is incomplete may settle late too. Each has its remedy.
+func TestAnIncompleteResourceHasTheRemedyOfItsDelayToo(t *testing.T) {
+	r := at(time.Second).with(letters(6, 0)).with(trouble(watermark.Trouble{Publishes: true}))
+	r.Trouble.Why = "a transaction (id 7) is open since 03:00"
+	r.Judge()
+	if !strings.HasPrefix(r.Remedy, "`storestream watermark list` names the rows") ||
+		!strings.Contains(r.Remedy, `(docs/operations.md, "Dead letters"). For settling: tell its owner`) {
+		t.Error(r.Remedy)
+	}
+}
+
 func TestLagGrowsWhileNothingHappensAndIsNullWhileUnknown(t *testing.T) {
 	r := at(time.Hour)
 	if r.Judge(); r.LagSeconds == nil || *r.LagSeconds != 3600 {
