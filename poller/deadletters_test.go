@@ -139,8 +139,8 @@ func TestTheLetterOfARowThatIsTooLargeTellsNothingOfPersonalFields(t *testing.T)
 	}
 }
 
-// A value that is read as null loses nothing that the service knew, and the row is published. So it is counted
-// each time, and said once.
+// A value that is read as null loses nothing that the service knew, and the row is published. So it is
+// counted each time, and said once.
 func TestValuesThatAreReadAsNullAreCountedAndSaidOnce(t *testing.T) {
 	core, logged := observer.New(zap.InfoLevel)
 	s := newShop(t, noon)
@@ -148,7 +148,8 @@ func TestValuesThatAreReadAsNullAreCountedAndSaidOnce(t *testing.T) {
 	s.takeOver()
 	for range 2 {
 		batch := Batch{Nulls: map[string]int{"user_id": 3}}
-		if err := s.poller.publish(func(yield func(Batch, error) bool) { yield(batch, nil) }); err != nil {
+		one := func(yield func(Batch, error) bool) { yield(batch, nil) }
+		if err := s.poller.publish(one); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -240,8 +240,8 @@ func (p *Poller) noteNulls(rows map[string]int) {
 		p.cfg.Metrics.ReadAsNull(field).Add(float64(n))
 		if !p.nulls[field] {
 			p.nulls[field] = true
-			p.cfg.Log.Info("values that are NaN, infinite or an empty time are read as null", zap.String("field", field),
-				zap.Int("rows", n))
+			p.cfg.Log.Info("values that are NaN, infinite or an empty time are read as null",
+				zap.String("field", field), zap.Int("rows", n))
 		}
 	}
 }

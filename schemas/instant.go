@@ -1,7 +1,6 @@
 package schemas
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"regexp"
@@ -123,7 +122,7 @@ var timeForm = regexp.MustCompile(`^(\d{4})-?(\d\d)-?(\d\d)[Tt ](\d\d):?(\d\d)(?
 // outside [MinInstant, MaxInstant].
 func parseInstant(text []byte) (Instant, bool) {
 	if i, ok := parseShortInstant(text); ok {
-		return i, i >= MinInstant
+		return i, i >= MinInstant && i <= MaxInstant
 	}
 	m := timeForm.FindSubmatch(text)
 	if m == nil {
@@ -134,10 +133,6 @@ func parseInstant(text []byte) (Instant, bool) {
 		copy(short[at:], m[1+group])
 	}
 	copy(micros, m[7])
-	endOfDay := string(short[11:19]) == "24:00:00" && len(bytes.Trim(m[7], "0")) == 0
-	if endOfDay {
-		copy(short[11:], "00")
-	}
 	i, ok := parseShortInstant(short)
 	fraction, _ := strconv.Atoi(string(micros))
 	hours, _ := strconv.Atoi(string(m[8])) // with their sign
@@ -145,16 +140,13 @@ func parseInstant(text []byte) (Instant, bool) {
 	if len(m[8]) > 0 && m[8][0] == '-' {
 		minutes = -minutes
 	}
-	if endOfDay {
-		hours -= 24
-	}
 	i += Instant(fraction) - Instant(60*hours+minutes)*60e6
-	return i, ok && i >= MinInstant && i <= MaxInstant
+	return i, ok && i >= MinInstant && i <= MaxInstant && (fraction == 0 || string(m[4]) != "24")
 }
 
-// parseShortInstant reads 2006-01-02T15:04:05Z, the form that the service's document names, also in the year
-// 0, which a zone may move into the year 1. The regular expression alone would make a row of JSON take several
-// times as long.
+// parseShortInstant reads 2006-01-02T15:04:05Z, the form that the service's document names, also outside
+// [MinInstant, MaxInstant], because a zone may move a time into it. The regular expression alone would make a
+// row of JSON take several times as long.
 func parseShortInstant(t []byte) (i Instant, ok bool) {
 	if len(t) != len("2006-01-02T15:04:05Z") || t[4] != '-' || t[7] != '-' || t[10] != 'T' || t[13] != ':' ||
 		t[16] != ':' || t[19] != 'Z' {
@@ -170,7 +162,8 @@ func parseShortInstant(t []byte) (i Instant, ok bool) {
 	date := time.Date(century*100+years, time.Month(month), day, 0, 0, 0, 0, time.UTC)
 	i = InstantOf(date) + Instant(hour*3600+minute*60+second)*1e6
 	return i, ok1 && ok2 && ok3 && ok4 && ok5 && ok6 && ok7 && month >= 1 && month <= 12 &&
-		day >= 1 && (day <= 28 || date.Day() == day) && hour <= 23 && minute <= 59 && second <= 59
+		day >= 1 && (day <= 28 || date.Day() == day) && minute <= 59 && second <= 59 &&
+		(hour <= 23 || hour == 24 && minute == 0 && second == 0)
 }
 
 func twoDigits(b []byte) (int, bool) {

@@ -17,25 +17,3 @@ var (
 	// unquoted matches the same words in JSON that is well formed otherwise.
 	unquoted = regexp.MustCompile(`-?\b(?:NaN|Infinity)\b`)
 )
-
-// isNull reports whether text, which the codec of field i does not read, is null there, and counts it. nil is
-// no text.
-func (e *encoder) isNull(i int, text []byte) bool {
-	f := &e.res.Fields[i]
-	if text == nil || !f.Nullable || !f.codec.null.Match(text) {
-		return false
-	}
-	if e.nulls == nil {
-		e.nulls = map[string]int{}
-	}
-	e.nulls[f.Name]++
-	return true
-}
-
-// Nulls returns by field how many values were read as null since the last call because they are NaN, infinite
-// or an empty time. It returns nil if there were none.
-func (e *encoder) Nulls() map[string]int {
-	nulls := e.nulls
-	e.nulls = nil
-	return nulls
-}

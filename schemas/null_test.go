@@ -16,7 +16,8 @@ func TestWhatIsNoValueIsNullWhereAFieldMayBeNull(t *testing.T) {
 		resource, field string
 		null, other     []string // other texts of the field are rejected, or are values
 	}{
-		{"orders", "total_amount", []string{`NaN`, `Infinity`, `-Infinity`, `"NaN"`, `"nan"`, `"-inf"`, `"+Infinity"`},
+		{"orders", "total_amount", []string{`NaN`, `Infinity`, `-Infinity`, `"NaN"`, `"nan"`, `"-inf"`,
+			`"+Infinity"`},
 			[]string{`""`, `"null"`, `"None"`, `"-"`, `"N/A"`, `1`, `"NaN "`, `NaN1`, `true`}},
 		{"orders", "user_id", []string{`NaN`, `"Infinity"`}, []string{`""`, `"0000-00-00"`, `7`}},
 		{"users", "latitude", []string{`NaN`, `-Infinity`, `"NaN"`}, []string{`""`, `1e999`, `1`}},
@@ -28,7 +29,7 @@ func TestWhatIsNoValueIsNullWhereAFieldMayBeNull(t *testing.T) {
 		p := NewRowParser(load(t).Get(c.resource))
 		row := func(value string) []byte { return []byte(`{"id":7,"` + c.field + `":` + value + `,` + times + `}`) }
 		null, _ := p.Parse(row("null"))
-		if p.Nulls() != nil {
+		if len(p.Nulls()) > 0 {
 			t.Error("null needs no reading")
 		}
 		for _, value := range c.null {
@@ -37,7 +38,7 @@ func TestWhatIsNoValueIsNullWhereAFieldMayBeNull(t *testing.T) {
 				t.Errorf("%s %s is not null: %+v", c.field, value, rej)
 			}
 		}
-		if got := p.Nulls(); !maps.Equal(got, map[string]int{c.field: len(c.null)}) || p.Nulls() != nil {
+		if got := p.Nulls(); !maps.Equal(got, map[string]int{c.field: len(c.null)}) || len(p.Nulls()) > 0 {
 			t.Errorf("counted %v of %d values of %s", got, len(c.null), c.field)
 		}
 		for _, value := range c.other {
@@ -74,7 +75,7 @@ func TestWhatIsNoValueInAColumnIsNullToo(t *testing.T) {
 		"an infinite numeric": {pgtype.NumericOID, binaryOf(t, pgtype.NumericOID, "-Infinity")},
 		"float8":              {pgtype.Float8OID, double(math.NaN())},
 		"an infinite float8":  {pgtype.Float8OID, double(math.Inf(-1))},
-		"float4":              {pgtype.Float4OID, binary.BigEndian.AppendUint32(nil, math.Float32bits(float32(math.Inf(1))))},
+		"float4":              {pgtype.Float4OID, []byte{0x7f, 0x80, 0, 0}}, // infinite
 		"text":                {pgtype.TextOID, []byte("nan")},
 	} {
 		cols := append(orderColumns[:0:0], orderColumns...)

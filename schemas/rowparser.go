@@ -55,7 +55,7 @@ var fieldName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
 
 // NewRowParser returns a parser for rows of r.
 func NewRowParser(r *Resource) *RowParser {
-	return &RowParser{encoder: encoder{res: r}, spans: make([]span, len(r.Fields)),
+	return &RowParser{encoder: encoder{res: r, nulls: map[string]int{}}, spans: make([]span, len(r.Fields)),
 		missing: make([]int, len(r.Fields)), met: map[string]bool{}}
 }
 
@@ -63,7 +63,8 @@ func NewRowParser(r *Resource) *RowParser {
 // is not. The caller may reuse raw afterwards.
 func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
 	if fault := p.scan(raw); fault >= 0 {
-		return Record{}, p.reject(raw, "", fmt.Sprint("expected one well-formed JSON object, found a fault", atByte, fault))
+		return Record{}, p.reject(raw, "", fmt.Sprint("expected one well-formed JSON object, found a fault", atByte,
+			fault))
 	}
 	lacks := false
 	p.reserve(len(raw))
@@ -118,7 +119,8 @@ func (p *RowParser) scan(raw []byte) (fault int) {
 		}
 		field := p.lookUp(name, next)
 		if field < 0 {
-			if !wellFormed(name) || !wellFormed(value) && !wellFormed(unquoted.ReplaceAll(value, []byte("null"))) {
+			if !wellFormed(name) || !wellFormed(value) &&
+				!wellFormed(unquoted.ReplaceAll(value, []byte("null"))) {
 				return s.at - len(value)
 			}
 			continue
@@ -250,12 +252,11 @@ func (p *RowParser) complaint(raw []byte, i int) string {
 		return fmt.Sprint("appears twice: expected it once, found it again", atByte, at.start)
 	case at.end == 0:
 		return expected + ", it is missing"
+	case notAText.Match(raw[at.start:at.end]):
+		return fmt.Sprint(expected, ", found NaN, Infinity or -Infinity", atByte, at.start)
 	default:
-		found := "the JSON kind " + jsontext.Value(raw[at.start:at.end]).Kind().String()
-		if notAText.Match(raw[at.start:at.end]) {
-			found = "NaN, Infinity or -Infinity"
-		}
-		return fmt.Sprint(expected, ", found ", found, atByte, at.start)
+		return fmt.Sprint(expected, ", found the JSON kind ", jsontext.Value(raw[at.start:at.end]).Kind(), atByte,
+			at.start)
 	}
 }
 

@@ -157,7 +157,8 @@ func TestWhatIsNotOneJSONObjectIsRejectedAsARow(t *testing.T) {
 
 // Of a value in a known field it takes what has one meaning, and no more.
 func TestAValueThatIsNoJSONIsRejectedByItsField(t *testing.T) {
-	for value, rejected := range map[string]bool{`"\q"`: true, `+1`: true, `.5`: true, `NaN`: false, `+NaN`: true, `nul`: true,
+	for value, rejected := range map[string]bool{`"\q"`: true, `+1`: true, `.5`: true, `NaN`: false,
+		`+NaN`: true, `nul`: true,
 		"\"1\n\"": true, `-`: true, `1e`: true, `true`: true, `007`: false, `1.`: false} {
 		_, rej := parseOne(t, "orders", `{"id":7,"total_amount":`+value+`,`+times+`}`)
 		if rejected != (rej != nil) || rejected && (rej.Field != "total_amount" || !json.Valid(rej.Row)) {

@@ -36,8 +36,12 @@ const followEvery = time.Second
 func follow(ctx context.Context, env *environment, cfg *config.Config, cluster *producer.Cluster,
 	asked []watermark.Request, stay bool) error {
 	var open []*following
+	var topics []string // to be complete afterwards; an erase only takes rows out
 	for _, r := range asked {
 		open = append(open, &following{Request: r, env: env})
+		if r.Kind != watermark.Erases {
+			topics = append(topics, r.Resource)
+		}
 	}
 	var failed []error
 	for {
@@ -58,7 +62,7 @@ func follow(ctx context.Context, env *environment, cfg *config.Config, cluster *
 			return false
 		})
 		if len(open) == 0 && stay {
-			failed = append(failed, incomplete(ctx, cfg, cluster, resourcesOf(asked)))
+			failed = append(failed, incomplete(ctx, cfg, cluster, topics))
 		}
 		if len(open) == 0 || !stay {
 			return errors.Join(failed...)
@@ -67,16 +71,6 @@ func follow(ctx context.Context, env *environment, cfg *config.Config, cluster *
 			return err
 		}
 	}
-}
-
-// resourcesOf returns the resources whose topics the requests were to complete: an erase takes one row out.
-func resourcesOf(asked []watermark.Request) (names []string) {
-	for _, r := range asked {
-		if r.Kind != watermark.Erases {
-			names = append(names, r.Resource)
-		}
-	}
-	return names
 }
 
 // look asks how far the resources are, and tells each of open which requests the topic holds: before that, or

@@ -158,8 +158,8 @@ func TestOncePublishesAllThoughNobodyReadsTheLog(t *testing.T) {
 	s.do("verify").expect(t, exitDone, "of 4 resources")
 }
 
-// A service in Python writes NaN for the null of a data frame, in fields of every type. Each row is published,
-// and the log names each field once.
+// A service in Python writes NaN for the null of a data frame, in fields of every type. Each row is
+// published, and the log names each field once.
 func TestNaNForNullIsPublishedAsNull(t *testing.T) {
 	s := newScene(t)
 	fake := s.Serve(nil)

@@ -276,7 +276,7 @@ func TestAWaitForASweepEndsWithTheRowsThatCannotBePublished(t *testing.T) {
 		w.Request, w.RequestUID = asked.ID, asked.UID
 		w.Swept = &watermark.Swept{Request: w.Request, RequestUID: w.RequestUID, SourceRows: 10, DeadLetters: 1}
 	})
-	c := ended().expect(t, exitLate, "storestream: not up to date: orders: the topic lacks 1 row because of dead")
+	c := ended().expect(t, exitLate, "storestream: not up to date: orders: the topic lacks 1 row because")
 	if strings.Contains(c.stderr.String(), "users: the topic lacks") {
 		t.Errorf("nobody asked for users:\n%s", c.stderr)
 	}

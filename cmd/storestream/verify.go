@@ -35,12 +35,12 @@ needs no running instance: without one, rows that changed since it stopped do di
   unknown   the service showed it in one reading and not in a later one: verify cannot tell
 
 Rows that cannot be published (dead letters) count apart. They are no difference unless they are more than 5
-of a resource, or more than one in a thousand of its rows. Over REST it shares the rate
-that the service allows the key with the running instance. It takes sweep.memory at most. A table that needs
-more is compared in parts.
+of a resource, or more than one in a thousand of its rows. Over REST it shares the rate that the service
+allows the key with the running instance. It takes sweep.memory at most. A table that needs more is compared
+in parts.
 
-Exit status: 0 identical, 3 different or too many dead letters, 1 could not tell (and none is known to differ), 2 wrong usage or
-configuration.`,
+Exit status: 0 identical, 3 different or too many dead letters, 1 could not tell (and none is known to
+differ), 2 wrong usage or configuration.`,
 		Args: resourceArgs(0, math.MaxInt),
 		Example: "  storestream verify\n" +
 			"  storestream verify orders -o json | jq '.resources[] | {resource, verdict, stale_ids}'",

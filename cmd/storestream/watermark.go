@@ -79,9 +79,6 @@ func notUpToDate(resources []health.Resource) error {
 // incomplete is an error that names those of the resources that have too many dead letters.
 func incomplete(ctx context.Context, cfg *config.Config, cluster *producer.Cluster, names []string) error {
 	resources, err := overview.Read(ctx, cfg, cluster)
-	if err != nil {
-		return err
-	}
 	var lacks []string
 	for _, r := range resources {
 		if why := r.Incomplete(); why != "" && slices.Contains(names, r.Name) {
@@ -89,7 +86,7 @@ func incomplete(ctx context.Context, cfg *config.Config, cluster *producer.Clust
 		}
 	}
 	if len(lacks) == 0 {
-		return nil
+		return err
 	}
 	return exitError{exitLate, errors.New("not up to date: " + strings.Join(lacks, "; ") +
 		": `storestream watermark list` names the rows by field and reason")}

@@ -7,7 +7,8 @@ import (
 	"github.com/storestream/storestream/internal/watermark"
 )
 
-// Reason is a reason for which a resource is blocked or incomplete, settling is delayed, or a row is deferred.
+// Reason is a reason for which a resource is blocked or incomplete, settling is delayed, or a row is
+// deferred.
 type Reason struct {
 	Code  string
 	State State // Blocked, Incomplete, SettlingDelayed or Deferred

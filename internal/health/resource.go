@@ -184,13 +184,10 @@ func (r *Resource) Letters() (rows int) {
 	return rows
 }
 
-// fewLetters is how many rows of a resource may have dead letters while it is up to date.
-const fewLetters = 5
-
 // TooManyLetters reports whether a resource is not up to date because of its dead letters: more than five
 // rows, or more than one in a thousand, cannot be published. published is the number of the others.
 func TooManyLetters(letters int, published int64) bool {
-	return letters > fewLetters || int64(letters)*1000 > int64(letters)+published
+	return letters > 5 || int64(letters)*1000 > int64(letters)+published
 }
 
 // Incomplete says how many rows have dead letters if these are too many, "" if they are not.
@@ -198,8 +195,8 @@ func (r *Resource) Incomplete() string {
 	if !TooManyLetters(r.Letters(), r.Rows) {
 		return ""
 	}
-	return "the topic lacks " + terminal.Plural(r.Letters(), "row") + " because of dead letters: more than 5, or " +
-		"more than one in a thousand"
+	return "the topic lacks " + terminal.Plural(r.Letters(), "row") + " because of dead letters: more than 5, " +
+		"or more than one in a thousand"
 }
 
 // Ready reports whether the instance that answers has done its part: a resource that it owns has completed a
