@@ -201,7 +201,8 @@ func TestOnceIsNotUpToDateIfTooManyRowsCannotBePublished(t *testing.T) {
 	s.do("watermark", "list").expect(t, exitLate, "users: 5 rows cannot be published, its updated_at",
 		"\nusers: no instance polls it")
 	spoil(ids[5])
-	says := "users: the topic lacks 6 rows because of dead letters: more than 5, or more than one in a thousand"
+	says := "users: the topic lacks 6 rows because of dead letters: more than 5, or more than one in a " +
+		"thousand"
 	c := s.do("run", "--once").expect(t, exitLate, "storestream: not up to date: "+says,
 		"`storestream watermark list` names the rows by field and reason")
 	if strings.Contains(c.stderr.String(), "orders: the topic lacks") {

@@ -277,10 +277,11 @@ func (r *Resource) isOtherwise(state State, why, remedy string) {
 	r.State, r.Why, r.Since, r.Remedy = state, why, time.Time{}, remedy
 }
 
-// Unattended reports whether maybe no instance of group works on the resource: it is not up to date, or
+// Unattended reports whether maybe no instance of group works on the resource: its passes are late, or
 // another group wrote its watermark.
 func (r *Resource) Unattended(group string) bool {
-	return r.Enabled && r.Unreadable == nil && (!r.UpToDate || r.Group != group)
+	late := !r.UpToDate && r.State != Incomplete
+	return r.Enabled && r.Unreadable == nil && (late || r.Group != group)
 }
 
 // Refuse notes, after Judge, that no instance can take the resource over, as far as a rehearsal tells. why
