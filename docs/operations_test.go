@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/storestream/storestream/internal/health"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // Whoever is on call looks for the words that the page or the log shows. What stands in backticks in the
@@ -127,7 +128,7 @@ func sum(e ast.Expr) string {
 // The tables of reasons are written from the one list of them.
 func TestOperationsHasEveryReasonWithItsRemedy(t *testing.T) {
 	for name, states := range map[string][]health.State{"blocks": {health.Blocked},
-		"delays": {health.SettlingDelayed, health.Deferred}} {
+		"incomplete": {health.Incomplete}, "delays": {health.SettlingDelayed, health.Deferred}} {
 		list := newTable("the reason has", "it is", "do")
 		for _, r := range health.Reasons {
 			if !slices.Contains(states, r.State) {
@@ -178,6 +179,8 @@ func isReason(text string, states ...health.State) bool {
 func TestEveryReasonIsGivenByTheCode(t *testing.T) {
 	texts := textsOf(t, filepath.Join("..", "poller"))
 	texts = append(texts, textsOf(t, filepath.Join("..", "internal", "httpclient"))...)
+	incomplete := health.Resource{DeadLetters: []watermark.DeadLetters{{Rows: 7}}}
+	texts = append(texts, incomplete.Incomplete())
 	all := strings.Join(texts, "\n")
 	for _, r := range health.Reasons {
 		for _, text := range r.Texts() {

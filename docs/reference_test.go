@@ -152,7 +152,7 @@ func (p *program) run(args ...string) string {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	if err != nil {
+	if err != nil && cmd.ProcessState.ExitCode() != 4 { // 4: not up to date, because of rows that are garbled
 		p.t.Fatalf("storestream %s: %v\n%s", strings.Join(args, " "), err, stderr.Bytes())
 	}
 	return string(out)

@@ -7,6 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -132,5 +136,27 @@ func TestTheLetterOfARowThatIsTooLargeTellsNothingOfPersonalFields(t *testing.T)
 			}
 			d.known = map[string]uint64{}
 		}
+	}
+}
+
+// A value that is read as null loses nothing that the service knew, and the row is published. So it is
+// counted each time, and said once.
+func TestValuesThatAreReadAsNullAreCountedAndSaidOnce(t *testing.T) {
+	core, logged := observer.New(zap.InfoLevel)
+	s := newShop(t, noon)
+	s.config.Log = zap.New(core)
+	s.takeOver()
+	for range 2 {
+		batch := Batch{Nulls: map[string]int{"user_id": 3}}
+		one := func(yield func(Batch, error) bool) { yield(batch, nil) }
+		if err := s.poller.publish(one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := testutil.ToFloat64(s.poller.cfg.Metrics.ReadAsNull("user_id")); n != 6 {
+		t.Errorf("counted %v values, expected 6", n)
+	}
+	if n := logged.FilterField(zap.String("field", "user_id")).Len(); n != 1 {
+		t.Errorf("said %d times", n)
 	}
 }

@@ -37,6 +37,7 @@ type Poller struct {
 	writer  *writer
 	sweeper *sweeper
 	retry   backoff.BackOff
+	nulls   map[string]bool // fields of which the log says that values are read as null
 }
 
 // New makes a poller that goes on from the watermark of the session. RestorePublished has to give it the
@@ -52,7 +53,7 @@ func New(cfg Config) *Poller {
 		retry: doubling(firstSweepRetry, lastSweepRetry)}
 	sweeps.found()
 	return &Poller{cfg: &cfg, board: b, state: s, writer: w, sweeper: sweeps,
-		retry: doubling(firstRetry, lastRetry)}
+		retry: doubling(firstRetry, lastRetry), nulls: map[string]bool{}}
 }
 
 // doubling is the waits first, 2*first, 4*first and so on, up to last.
@@ -209,6 +210,7 @@ func (p *Poller) publish(batches iter.Seq2[Batch, error]) error {
 			return err
 		}
 		p.cfg.Metrics.RowsRead.Add(float64(len(b.Rows) + len(b.Rejects)))
+		p.noteNulls(b.Nulls)
 		at, loading := p.cfg.Clock(), p.state.mark.AsOf == schemas.MinInstant
 		for more := true; more; {
 			var tx watermark.Transaction
@@ -230,6 +232,18 @@ func (p *Poller) publish(batches iter.Seq2[Batch, error]) error {
 		}
 	}
 	return nil
+}
+
+// noteNulls counts the values that were read as null, and logs each field once.
+func (p *Poller) noteNulls(rows map[string]int) {
+	for field, n := range rows {
+		p.cfg.Metrics.ReadAsNull(field).Add(float64(n))
+		if !p.nulls[field] {
+			p.nulls[field] = true
+			p.cfg.Log.Info("values that are NaN, infinite or an empty time are read as null",
+				zap.String("field", field), zap.Int("rows", n))
+		}
+	}
 }
 
 // ended logs, counts and shows how a poll ended, and says when the next one begins.

@@ -82,6 +82,8 @@ type Suspect = reconcile.Suspect
 type Batch struct {
 	Rows    []schemas.Record
 	Rejects []schemas.Reject
+	// Nulls counts by field the values that were read as null though they are written otherwise, such as NaN.
+	Nulls map[string]int
 	// Final is set for each row whose version no later pass reads again, if that pass goes on from this
 	// batch's Cursor or from the Floor of this pass's Done. Then dedup need not remember it. nil means no
 	// row. Only a source that has a Floor sets it.

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // Watch follows the topics that all instances share: the newest watermark of each resource, and its dead
@@ -84,7 +85,7 @@ func holdLetter(r *kgo.Record) heldLetter {
 		return unique.Make(strings.ToValidUTF8(text[:min(len(text), maxReason)], ""))
 	}
 	letter := deadLetterOf(r)
-	return heldLetter{letter.Time, cut(letter.Field), cut(letter.Err)}
+	return heldLetter{letter.Time, cut(letter.Field), cut(schemas.Reason(letter.Err))}
 }
 
 // Watermarks is the newest watermark of each resource. It leaves out one that cannot be read: a takeover

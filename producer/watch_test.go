@@ -46,8 +46,8 @@ func TestAWatchFollowsWatermarksAndGroupsDeadLettersByReason(t *testing.T) {
 		t.Fatalf("%v %v %v, expected nothing", err, w.Watermarks(), w.DeadLetters())
 	}
 	tx := next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"))
-	tx.DeadLetters = []watermark.DeadLetter{letter("orders/7", "total_amount", "expected a number"),
-		letter("orders/8", "total_amount", "expected a number"),
+	tx.DeadLetters = []watermark.DeadLetter{letter("orders/7", "total_amount", "expected a number at byte 7"),
+		letter("orders/8", "total_amount", "expected a number at byte 8"),
 		letter("orders/00000000000000ff", "id", "expected an integer")}
 	s.commit(session, tx)
 	s.awaitLook(w, "one row and three letters", func() bool {

@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"encoding/binary"
+	"regexp"
 
 	"github.com/twmb/avro"
 )
@@ -20,6 +21,8 @@ type codec struct {
 	fromText func(b, text []byte) ([]byte, bool)
 	// numbers is set if a JSON number can be a value. Otherwise values are JSON strings.
 	numbers bool
+	// null matches the texts that are null in a field that may be null (null.go).
+	null *regexp.Regexp
 
 	// fromColumn encodes a value of a PostgreSQL column, whose type is one of columns.
 	fromColumn func(b []byte, oid uint32, v []byte) ([]byte, bool)

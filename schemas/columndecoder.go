@@ -28,7 +28,8 @@ func NewColumnDecoder(r *Resource, cols []pgconn.FieldDescription) (*ColumnDecod
 	if err != nil {
 		return nil, err
 	}
-	return &ColumnDecoder{encoder: encoder{res: r}, cols: slices.Clone(cols), places: places}, nil
+	return &ColumnDecoder{encoder: encoder{res: r, nulls: map[string]int{}}, cols: slices.Clone(cols),
+		places: places}, nil
 }
 
 // Decode encodes one row: a value for each column, nil for NULL. Either the Record is good, or the Reject is
@@ -56,7 +57,12 @@ func (d *ColumnDecoder) Decode(values [][]byte) (Record, *Reject) {
 			b = append(b, 2)
 		}
 		var ok bool
-		if b, ok = f.codec.fromColumn(b, d.cols[place].DataTypeOID, values[place]); !ok {
+		oid := d.cols[place].DataTypeOID
+		b, ok = f.codec.fromColumn(b, oid, values[place])
+		if !ok && d.isNull(i, columnLegible(oid, values[place])) {
+			b, ok = append(b[:start], 0), true
+		}
+		if !ok {
 			return Record{}, d.reject(values, i)
 		}
 		if f.Policy != "" {

@@ -121,7 +121,6 @@ func TestRowsFromEitherSourceAreTheSameBytesWhateverTheColumnTypes(t *testing.T)
 
 func TestADatabaseValueThatBreaksTheContractIsRejectedByItsField(t *testing.T) {
 	infinity := binary.BigEndian.AppendUint64(nil, 1<<63-1)
-	nan := binaryOf(t, pgtype.NumericOID, "NaN")
 	for _, c := range []struct {
 		column  int
 		value   []byte
@@ -136,15 +135,14 @@ func TestADatabaseValueThatBreaksTheContractIsRejectedByItsField(t *testing.T) {
 		{2, []byte("\xffsecret"), "status", "UTF-8", true, false, `"status":"\\xff736563726574"`},
 		{2, []byte("se\x00cret"), "status", "of OID 16999 that does not fit", true, false,
 			`"status":"se\u0000cret"`},
-		{3, nan, "total_amount", "numeric that does not fit", true, false, `"total_amount":"NaN"`},
 		{3, binaryOf(t, pgtype.NumericOID, "123456789012345678901.5"), "total_amount", "20 digits", true, false,
 			`"total_amount":"123456789012345678901.5"`},
 		{3, binaryOf(t, pgtype.NumericOID, "-0.0000000000000000001"), "total_amount", "18 after", true, false,
 			`"total_amount":"-0.0000000000000000001"`},
 		{3, []byte{0, 1, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, "total_amount", "decimal", true, false,
 			`"total_amount":"\\x`},
-		{4, infinity, "created_at", "RFC 3339", true, false, `"created_at":"9223372036854775807"`},
-		{5, infinity, "updated_at", "RFC 3339", true, true, `"updated_at":"9223372036854775807"`},
+		{4, infinity, "created_at", "RFC 3339", true, false, `"created_at":"infinity"`},
+		{5, infinity, "updated_at", "RFC 3339", true, true, `"updated_at":"infinity"`},
 		{5, nil, "updated_at", "found null", true, true, `"updated_at":null`},
 	} {
 		values := orderValues(t)
@@ -170,7 +168,7 @@ func TestARejectedRowIsAnObjectOfTexts(t *testing.T) {
 	values[4] = binary.BigEndian.AppendUint64(nil, 1<<63)
 	_, rej := decoder(t, orderColumns).Decode(values)
 	const want = `{"id":"7","user_id":"12","status":"Shipped","total_amount":"49.50",` +
-		`"created_at":"-9223372036854775808","updated_at":"2026-11-20T17:02:31.123456Z"}`
+		`"created_at":"-infinity","updated_at":"2026-11-20T17:02:31.123456Z"}`
 	if rej == nil || string(rej.Row) != want {
 		t.Errorf("got  %s\nwant %s", rej.Row, want)
 	}

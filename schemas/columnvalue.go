@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"math"
@@ -73,6 +74,9 @@ func columnText(buf []byte, oid uint32, v []byte) []byte {
 	}
 }
 
+// infinities are the infinite times, by their binary form.
+var infinities = map[int64]string{math.MaxInt64: "infinity", math.MinInt64: "-infinity"}
+
 // columnLegible returns the value for a person to read. Bytes that are not well formed are shown like a
 // bytea, in hexadecimal.
 func columnLegible(oid uint32, v []byte) []byte {
@@ -81,7 +85,7 @@ func columnLegible(oid uint32, v []byte) []byte {
 			return []byte(t.String())
 		}
 		if n, ok := columnInteger(v); ok { // infinity, or a time outside the years 1 to 9999
-			return strconv.AppendInt(nil, n, 10)
+			return []byte(cmp.Or(infinities[n], strconv.FormatInt(n, 10)))
 		}
 	} else if text := columnText([]byte{}, oid, v); text != nil && utf8.Valid(text) {
 		return text

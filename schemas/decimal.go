@@ -25,6 +25,7 @@ func decimalCodec(precision, scale int) *codec {
 		expected: fmt.Sprintf("a decimal number with at most %d digits before the point and %d after it",
 			precision-scale, scale),
 		numbers: true,
+		null:    notANumber,
 		columns: numberTypes,
 		fromText: func(b, text []byte) ([]byte, bool) {
 			d, ok := parseDecimal(text, precision, scale)

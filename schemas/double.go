@@ -14,6 +14,7 @@ var doubleCodec = &codec{
 	avroType: `"double"`,
 	expected: "a finite number",
 	numbers:  true,
+	null:     notANumber,
 	columns:  numberTypes,
 	fromText: func(b, text []byte) ([]byte, bool) {
 		n, ok := parseDouble(text)

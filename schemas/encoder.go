@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"hash"
+	"maps"
 )
 
 // encoder is the part that the readers of rows from both sources have in common. It belongs to one goroutine.
@@ -15,6 +16,7 @@ type encoder struct {
 	chunk []byte
 	mac   hash.Hash // HMAC-SHA-256 under the resource's key, or nil before the first hash
 	sum   [sha256.Size]byte
+	nulls map[string]int // of isNull, since the last call of Nulls
 }
 
 // chunkSize is the memory in bytes that an encoder allocates at a time, for some ten thousand rows.
@@ -38,4 +40,23 @@ func (e *encoder) hash(text []byte) []byte {
 	e.mac.Reset()
 	_, _ = e.mac.Write(text) // never fails
 	return e.mac.Sum(e.sum[:0])
+}
+
+// isNull reports whether text, which the codec of field i does not read, is null there, and counts it. nil is
+// no text.
+func (e *encoder) isNull(i int, text []byte) bool {
+	f := &e.res.Fields[i]
+	if text == nil || !f.Nullable || !f.codec.null.Match(text) {
+		return false
+	}
+	e.nulls[f.Name]++
+	return true
+}
+
+// Nulls returns by field how many values were read as null since the last call because they are NaN, infinite
+// or an empty time.
+func (e *encoder) Nulls() map[string]int {
+	nulls := maps.Clone(e.nulls)
+	clear(e.nulls)
+	return nulls
 }

@@ -1,10 +1,10 @@
 package schemas
 
 import (
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"regexp"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -82,6 +82,7 @@ var timeCodec = &codec{
 	avroType: `{"type":"long","logicalType":"timestamp-millis"}`,
 	expected: "a time in RFC 3339, without a leap second, between " + MinInstant.String() + " and " +
 		MaxInstant.String(),
+	null: notATime,
 	columns: []uint32{pgtype.TimestampOID, pgtype.TimestamptzOID, pgtype.TextOID, pgtype.VarcharOID,
 		pgtype.BPCharOID},
 	fromText: func(b, text []byte) ([]byte, bool) {
@@ -108,34 +109,44 @@ var timeCodec = &codec{
 }
 
 // timeForm matches the forms of ISO 8601 that have one meaning: date and time with a T or a space between
-// them, seconds that may be left out, a fraction of seconds of any length, and a zone.
-var timeForm = regexp.MustCompile(`^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d)(:\d\d(?:[.,]\d+)?)?` +
-	` ?(?:[Zz]|UTC|([+-](?:[01]\d|2[0-3]))(?::?([0-5]\d))?)?$`)
+// them, without their hyphens and colons too, seconds that may be left out, a fraction of seconds of any
+// length, and a zone. Java adds the zone's name in brackets to an offset.
+var timeForm = regexp.MustCompile(`^(\d{4})-?(\d\d)-?(\d\d)[Tt ](\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d+))?)?` +
+	` ?(?:(?:(?i:Z|UTC|GMT)|([+-](?:[01]\d|2[0-3]))(?::?([0-5]\d))?)(?:\[[\w/+-]+\])?)?$`)
 
 // parseInstant reads a time in RFC 3339, as the service's 2026-01-02T03:04:05Z, and in the other forms of
-// timeForm, which it writes again in RFC 3339. It floors a fraction to the microsecond. A time without a zone
-// is in UTC, because the service promises "ISO 8601 UTC strings".
+// timeForm. It floors a fraction to the microsecond. 24:00:00 is the end of its day. A time without a zone is
+// in UTC, because the service promises "ISO 8601 UTC strings".
 //
-// Not an instant are a date alone, a leap second, 24:00, and any time outside [MinInstant, MaxInstant].
+// Not an instant are a date alone, a day by its week or its number in the year, a leap second, and any time
+// outside [MinInstant, MaxInstant].
 func parseInstant(text []byte) (Instant, bool) {
 	if i, ok := parseShortInstant(text); ok {
-		return i, true
+		return i, i >= MinInstant && i <= MaxInstant
 	}
 	m := timeForm.FindSubmatch(text)
 	if m == nil {
 		return 0, false
 	}
-	seconds, zone := cmp.Or(string(m[3]), ":00"), "Z"
-	if len(m[4]) > 0 {
-		zone = string(m[4]) + ":" + cmp.Or(string(m[5]), "00")
+	short, micros := []byte("0000-00-00T00:00:00Z"), []byte("000000")
+	for group, at := range []int{0, 5, 8, 11, 14, 17} {
+		copy(short[at:], m[1+group])
 	}
-	t, err := time.Parse(time.RFC3339Nano, string(m[1])+"T"+string(m[2])+seconds+zone)
-	i := InstantOf(t)
-	return i, err == nil && i >= MinInstant && i <= MaxInstant
+	copy(micros, m[7])
+	i, ok := parseShortInstant(short)
+	fraction, _ := strconv.Atoi(string(micros))
+	hours, _ := strconv.Atoi(string(m[8])) // with their sign
+	minutes, _ := strconv.Atoi(string(m[9]))
+	if len(m[8]) > 0 && m[8][0] == '-' {
+		minutes = -minutes
+	}
+	i += Instant(fraction) - Instant(60*hours+minutes)*60e6
+	return i, ok && i >= MinInstant && i <= MaxInstant && (fraction == 0 || string(m[4]) != "24")
 }
 
-// parseShortInstant reads 2006-01-02T15:04:05Z, the form that the service's document names. The regular
-// expression alone would make a row of JSON take several times as long.
+// parseShortInstant reads 2006-01-02T15:04:05Z, the form that the service's document names, also outside
+// [MinInstant, MaxInstant], because a zone may move a time into it. The regular expression alone would make a
+// row of JSON take several times as long.
 func parseShortInstant(t []byte) (i Instant, ok bool) {
 	if len(t) != len("2006-01-02T15:04:05Z") || t[4] != '-' || t[7] != '-' || t[10] != 'T' || t[13] != ':' ||
 		t[16] != ':' || t[19] != 'Z' {
@@ -151,8 +162,8 @@ func parseShortInstant(t []byte) (i Instant, ok bool) {
 	date := time.Date(century*100+years, time.Month(month), day, 0, 0, 0, 0, time.UTC)
 	i = InstantOf(date) + Instant(hour*3600+minute*60+second)*1e6
 	return i, ok1 && ok2 && ok3 && ok4 && ok5 && ok6 && ok7 && month >= 1 && month <= 12 &&
-		day >= 1 && (day <= 28 || date.Day() == day) && hour <= 23 && minute <= 59 && second <= 59 &&
-		i >= MinInstant
+		day >= 1 && (day <= 28 || date.Day() == day) && minute <= 59 && second <= 59 &&
+		(hour <= 23 || hour == 24 && minute == 0 && second == 0)
 }
 
 func twoDigits(b []byte) (int, bool) {

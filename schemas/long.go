@@ -11,6 +11,7 @@ var longCodec = &codec{
 	avroType: `"long"`,
 	expected: "an integer of 64 bits",
 	numbers:  true,
+	null:     notANumber,
 	columns:  numberTypes,
 	fromText: func(b, text []byte) ([]byte, bool) {
 		n, ok := parseLong(text)

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -14,7 +16,7 @@ import (
 //
 // It takes fields in any order. A nullable field that is missing is null. Integers may come as 12, 12.0,
 // 1.2e1 or "12", money and doubles as numbers or as the same text in a string, times as parseInstant reads
-// them. None of these loses anything.
+// them. None of these loses anything. NaN and the like are null where a field may be null (null.go).
 //
 // It rejects a number or a boolean for a string (01234 that comes as 1234 has lost something), a string that
 // is not a number, null in id, created_at or updated_at, a field that appears twice, text that is not valid
@@ -53,15 +55,16 @@ var fieldName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
 
 // NewRowParser returns a parser for rows of r.
 func NewRowParser(r *Resource) *RowParser {
-	return &RowParser{encoder: encoder{res: r}, spans: make([]span, len(r.Fields)),
+	return &RowParser{encoder: encoder{res: r, nulls: map[string]int{}}, spans: make([]span, len(r.Fields)),
 		missing: make([]int, len(r.Fields)), met: map[string]bool{}}
 }
 
 // Parse encodes one row, a JSON object. Either the Record is good, or the Reject is not nil and says why it
 // is not. The caller may reuse raw afterwards.
 func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
-	if !p.scan(raw) {
-		return Record{}, p.reject(raw, "", "expected one well-formed JSON object")
+	if fault := p.scan(raw); fault >= 0 {
+		return Record{}, p.reject(raw, "", fmt.Sprint("expected one well-formed JSON object, found a fault", atByte,
+			fault))
 	}
 	lacks := false
 	p.reserve(len(raw))
@@ -77,6 +80,9 @@ func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
 			b, ok = append(b, 0), true
 		default:
 			b, ok = f.codec.fromText(append(b, 2), p.text(raw, i))
+		}
+		if !ok && p.isNull(i, p.word(raw, i)) {
+			b, ok = append(b[:start], 0), true
 		}
 		if !ok {
 			return Record{}, p.reject(raw, f.Name, p.complaint(raw, i))
@@ -98,9 +104,10 @@ func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
 	return Record{ID: id, UpdatedAt: updatedAt, Value: value}, nil
 }
 
-// scan finds the values of the schema's fields. It returns false if the row is not one object that is well
-// formed but for these values, which their codecs check. The values before a fault are there also then.
-func (p *RowParser) scan(raw []byte) bool {
+// scan finds the values of the schema's fields. It returns the place of the first fault if the row is not one
+// object that is well formed but for these values, which their codecs check; -1: it is. The values before a
+// fault are there also then.
+func (p *RowParser) scan(raw []byte) (fault int) {
 	clear(p.spans)
 	s := Scanner{text: raw}
 	s.Open('{')
@@ -108,19 +115,23 @@ func (p *RowParser) scan(raw []byte) bool {
 		name := s.Name()
 		value, plain := s.Value()
 		if s.bad {
-			return false
+			return s.at
 		}
 		field := p.lookUp(name, next)
 		if field < 0 {
-			if !wellFormed(name) || !wellFormed(value) {
-				return false
+			if !wellFormed(name) || !wellFormed(value) &&
+				!wellFormed(unquoted.ReplaceAll(value, []byte("null"))) {
+				return s.at - len(value)
 			}
 			continue
 		}
 		p.spans[field] = span{start: s.at - len(value), end: s.at, twice: p.spans[field].end > 0, plain: plain}
 		next = field + 1
 	}
-	return s.Whole()
+	if !s.Whole() {
+		return s.at
+	}
+	return -1
 }
 
 // wellFormed returns whether text is a JSON value. Names that appear twice and text that is not UTF-8 harm
@@ -191,6 +202,16 @@ func (p *RowParser) text(raw []byte, i int) []byte {
 	return p.scratch
 }
 
+// word returns the text of a string or the word without quotes that field i has in the row that was scanned
+// last, nil if it has neither.
+func (p *RowParser) word(raw []byte, i int) []byte {
+	at := &p.spans[i]
+	if at.end == 0 || at.twice || raw[at.start] == '"' {
+		return p.text(raw, i)
+	}
+	return raw[at.start:at.end]
+}
+
 // reject returns a Reject of the row that was scanned last. It shows the known fields in the row's order;
 // of a row that is not well formed those before the fault.
 func (p *RowParser) reject(raw []byte, field, err string) *Reject {
@@ -214,16 +235,28 @@ func (p *RowParser) reject(raw []byte, field, err string) *Reject {
 	return rej
 }
 
+// atByte stands in a Reject's Err before the place in the row, counted from 0.
+const atByte = " at byte "
+
+// Reason returns the Err of a Reject without the place in the row. Rows with one reason have one fault.
+func Reason(err string) string {
+	reason, _, _ := strings.Cut(err, atByte)
+	return reason
+}
+
 // complaint says why field i breaks the contract, without its value.
 func (p *RowParser) complaint(raw []byte, i int) string {
 	at, expected := p.spans[i], "expected "+p.res.Fields[i].codec.expected
 	switch {
 	case at.twice:
-		return "appears twice: expected it once"
+		return fmt.Sprint("appears twice: expected it once, found it again", atByte, at.start)
 	case at.end == 0:
 		return expected + ", it is missing"
+	case notAText.Match(raw[at.start:at.end]):
+		return fmt.Sprint(expected, ", found NaN, Infinity or -Infinity", atByte, at.start)
 	default:
-		return expected + ", found the JSON kind " + jsontext.Value(raw[at.start:at.end]).Kind().String()
+		return fmt.Sprint(expected, ", found the JSON kind ", jsontext.Value(raw[at.start:at.end]).Kind(), atByte,
+			at.start)
 	}
 }
 

@@ -14,6 +14,7 @@ var textCodec = &codec{
 	kind:     "a string",
 	avroType: `"string"`,
 	expected: "a string in valid UTF-8",
+	null:     notAText,
 	columns:  []uint32{pgtype.TextOID, pgtype.VarcharOID, pgtype.BPCharOID, pgtype.NameOID},
 	fromText: func(b, text []byte) ([]byte, bool) {
 		return append(binary.AppendVarint(b, int64(len(text))), text...), text != nil

@@ -36,8 +36,12 @@ const followEvery = time.Second
 func follow(ctx context.Context, env *environment, cfg *config.Config, cluster *producer.Cluster,
 	asked []watermark.Request, stay bool) error {
 	var open []*following
+	var topics []string // to be complete afterwards; an erase only takes rows out
 	for _, r := range asked {
 		open = append(open, &following{Request: r, env: env})
+		if r.Kind != watermark.Erases {
+			topics = append(topics, r.Resource)
+		}
 	}
 	var failed []error
 	for {
@@ -57,6 +61,9 @@ func follow(ctx context.Context, env *environment, cfg *config.Config, cluster *
 			r.tell(r.step(now))
 			return false
 		})
+		if len(open) == 0 && stay {
+			failed = append(failed, incomplete(ctx, cfg, cluster, topics))
+		}
 		if len(open) == 0 || !stay {
 			return errors.Join(failed...)
 		}

@@ -33,7 +33,7 @@ const (
 	exitFailed    = 1
 	exitUsage     = 2 // wrong usage or configuration
 	exitDifferent = 3 // topic and service differ
-	exitLate      = 4 // watermark list found something that is not up to date
+	exitLate      = 4 // something is not up to date, by watermark list, --wait or run --once
 )
 
 // run does what args say and returns the exit status.

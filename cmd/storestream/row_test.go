@@ -189,7 +189,7 @@ func TestRowShowsWhyARowCannotBePublished(t *testing.T) {
 	s.do("row", "users", rowArg(users[3])).expect(t, exitDifferent, ": unpublishable: updated_at: ",
 		"The next poll that meets it writes a dead letter")
 	s.Settings = append(s.Settings, "kafka.topic_prefix=other.")
-	s.do("run", "--once").expect(t, exitDone)
+	s.do("run", "--once").expect(t, exitLate, "not up to date: users: the topic lacks 1 row")
 	c := s.do("row", "users", rowArg(users[3])).expect(t, exitDifferent, "other.users: none",
 		": updated_at: ", "It cannot be published as the service has it.")
 	email := fake.Rows(storefake.Users)[users[3]]["email"].(string)
@@ -280,7 +280,7 @@ func TestRowShowsAndComparesFieldsByThePolicy(t *testing.T) {
 
 	fake.Garble(storefake.Users, id, storefake.BadTimestamp)
 	s.Settings = append(s.Settings, "kafka.topic_prefix=other.")
-	s.do("run", "--once").expect(t, exitDone)
+	s.do("run", "--once").expect(t, exitLate, "not up to date: users: the topic lacks 1 row")
 	look(exitDifferent, "other.users: none", ": updated_at: ")
 	if r := s.lookAtUser(exitDifferent, id); r.DeadLetter == nil ||
 		!strings.Contains(string(r.DeadLetter.Row), hashOf("neue.adresse@example.org")) {

@@ -37,8 +37,9 @@ hand and commits it; a second one kills. Whatever is down (broker, registry, dat
 for, and named in the log, on the status page and at /readyz. Instances of one group share the resources,
 and each is the standby of the others.
 
-With --once it publishes everything that was visible when it started and exits 0, or exits 1 when a resource
-makes no progress for the time of --patience.`,
+With --once it publishes everything that was visible when it started and exits 0. It exits 1 when a resource
+makes no progress for the time of --patience, and 4 when too many rows cannot be published: more than 5 of a
+resource, or more than one in a thousand.`,
 		Example: "  storestream run --set http.listen=127.0.0.1:0 # beside another one, on any free port\n" +
 			"  storestream run --once --patience 5m",
 		Args: cobra.NoArgs,
@@ -119,11 +120,15 @@ func poll(ctx context.Context, env *environment, once bool, patience time.Durati
 	if !once {
 		return instance.Run(ctx, c)
 	}
-	return catchup.Run(ctx, catchup.Config{Resources: cfg.Enabled(), Moment: schemas.InstantOf(started),
+	err = catchup.Run(ctx, catchup.Config{Resources: cfg.Enabled(), Moment: schemas.InstantOf(started),
 		Patience: patience, Instance: name, Status: board.Snapshot,
 		Watermarks: func(ctx context.Context) (map[string]watermark.Watermark, map[string]error, error) {
 			return producer.ReadWatermarks(ctx, cluster)
 		}}, func(ctx context.Context) error { return instance.Run(ctx, c) })
+	if err != nil {
+		return err
+	}
+	return incomplete(ctx, cfg, cluster, cfg.Enabled())
 }
 
 // rotate has secrets and certificates read again: at SIGHUP, and now and then. undo ends that, and waits for

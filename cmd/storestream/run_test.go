@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"io"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +18,8 @@ import (
 
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
 	"github.com/storestream/storestream/internal/standins/servers"
+	"github.com/storestream/storestream/internal/standins/storefake"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // The tests here are of flags, outputs and exit statuses. What an instance does is tested in its package and
@@ -150,6 +156,58 @@ func TestOncePublishesAllThoughNobodyReadsTheLog(t *testing.T) {
 		t.Errorf("%v, expected exit status 0", err)
 	}
 	s.do("verify").expect(t, exitDone, "of 4 resources")
+}
+
+// A service in Python writes NaN for the null of a data frame, in fields of every type. Each row is
+// published, and the log names each field once.
+func TestNaNForNullIsPublishedAsNull(t *testing.T) {
+	s := newScene(t)
+	fake := s.Serve(nil)
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := httptest.NewRecorder()
+		fake.ServeHTTP(answer, r)
+		maps.Copy(w.Header(), answer.Header())
+		w.Header().Del("Content-Length")
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(bytes.ReplaceAll(answer.Body.Bytes(), []byte("_at\":null"), []byte("_at\":NaN")))
+	}))
+	t.Cleanup(service.Close)
+	s.Settings = append(s.Settings, "store.max_requests_per_second=1000", "store.base_url="+service.URL+"/v1")
+	log := s.do("run", "--once").expect(t, exitDone).stderr.String()
+	for _, field := range []string{"shipped_at", "delivered_at", "returned_at"} {
+		if n := strings.Count(log, `are read as null","resource":"shipments","field":"`+field+`"`); n != 1 {
+			t.Errorf("the log names %s %d times:\n%s", field, n, log)
+		}
+	}
+	s.do("verify").expect(t, exitDone, "Identical: ", "of 5 resources")
+}
+
+// Five rows of 5,020 are few. A sixth is one too many, although it is published that all others are there.
+func TestOnceIsNotUpToDateIfTooManyRowsCannotBePublished(t *testing.T) {
+	s, fake := loaded(t)
+	ids := slices.Sorted(maps.Keys(fake.Rows(storefake.Users)))
+	s.Publish("users", nil, nil, func(w *watermark.Watermark) { w.Rows += 5000 })
+	spoil := func(ids ...int64) {
+		t.Helper()
+		for _, id := range ids {
+			if err := fake.Touch(t.Context(), storefake.Users, id); err != nil {
+				t.Fatal(err)
+			}
+			fake.Garble(storefake.Users, id, storefake.BadTimestamp)
+		}
+	}
+	spoil(ids[:5]...)
+	s.do("run", "--once").expect(t, exitDone)
+	s.do("watermark", "list").expect(t, exitLate, "users: 5 rows cannot be published, its updated_at",
+		"\nusers: no instance polls it")
+	spoil(ids[5])
+	says := "users: the topic lacks 6 rows because of dead letters: more than 5, or more than one in a " +
+		"thousand"
+	c := s.do("run", "--once").expect(t, exitLate, "storestream: not up to date: "+says,
+		"`storestream watermark list` names the rows by field and reason")
+	if strings.Contains(c.stderr.String(), "orders: the topic lacks") {
+		t.Errorf("no other resource has dead letters:\n%s", c.stderr)
+	}
 }
 
 func TestOnceNamesTheResourceThatMakesNoProgressAndWhatItFailsWith(t *testing.T) {

@@ -259,6 +259,29 @@ func TestSweepWaitsUntilItsOwnRequestIsCarriedOut(t *testing.T) {
 	}
 }
 
+// A sweep that is carried out makes nothing complete of which the service's rows cannot be published.
+func TestAWaitForASweepEndsWithTheRowsThatCannotBePublished(t *testing.T) {
+	s := newScene(t)
+	letter := watermark.DeadLetter{Key: "orders/7", Source: "rest", Row: []byte("{}"), Err: "expected a decimal"}
+	for _, name := range []string{"orders", "users"} {
+		letter.Key = name + "/7"
+		s.Commit(name, watermark.Transaction{DeadLetters: []watermark.DeadLetter{letter}}, nil)
+	}
+	out, _, ended := s.run("sweep", "orders", "--yes", "--wait")
+	stage.Eventually(t, "the request is written", func() bool {
+		return strings.Contains(out.stdout.String(), "orders: asked for a sweep")
+	})
+	asked := s.requestFor("orders")
+	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
+		w.Request, w.RequestUID = asked.ID, asked.UID
+		w.Swept = &watermark.Swept{Request: w.Request, RequestUID: w.RequestUID, SourceRows: 10, DeadLetters: 1}
+	})
+	c := ended().expect(t, exitLate, "storestream: not up to date: orders: the topic lacks 1 row because")
+	if strings.Contains(c.stderr.String(), "users: the topic lacks") {
+		t.Errorf("nobody asked for users:\n%s", c.stderr)
+	}
+}
+
 // Offsets begin again in a topic that was made anew: a sweep that was done long ago has a higher id than a
 // new request. And a request may be deleted before an instance takes it.
 func TestAWaitForASweepSurvivesATopicOfRequestsThatIsMadeAnew(t *testing.T) {

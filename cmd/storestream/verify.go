@@ -34,12 +34,13 @@ needs no running instance: without one, rows that changed since it stopped do di
   extra     the topic has it, the service has not (it was deleted, or never there)
   unknown   the service showed it in one reading and not in a later one: verify cannot tell
 
-Rows that cannot be published (dead letters) count apart and are no difference. Over REST it shares the rate
-that the service allows the key with the running instance. It takes sweep.memory at most. A table that needs
-more is compared in parts.
+Rows that cannot be published (dead letters) count apart. They are no difference unless they are more than 5
+of a resource, or more than one in a thousand of its rows. Over REST it shares the rate that the service
+allows the key with the running instance. It takes sweep.memory at most. A table that needs more is compared
+in parts.
 
-Exit status: 0 identical, 3 different, 1 could not tell (and none is known to differ), 2 wrong usage or
-configuration.`,
+Exit status: 0 identical, 3 different or too many dead letters, 1 could not tell (and none is known to
+differ), 2 wrong usage or configuration.`,
 		Args: resourceArgs(0, math.MaxInt),
 		Example: "  storestream verify\n" +
 			"  storestream verify orders -o json | jq '.resources[] | {resource, verdict, stale_ids}'",
@@ -82,6 +83,8 @@ func verdictError(v verify.Verdict, about string) error {
 	switch v {
 	case verify.Different:
 		return exitError{exitDifferent, errors.New("different from the service: " + about)}
+	case verify.Incomplete:
+		return exitError{exitDifferent, errors.New("too many rows have dead letters: " + about)}
 	case verify.Unknown:
 		return errors.New("could not tell: " + about)
 	}
@@ -90,7 +93,7 @@ func verdictError(v verify.Verdict, about string) error {
 
 // verdicts are the verdicts in words.
 var verdicts = map[verify.Verdict]string{verify.Identical: "Identical", verify.Different: "DIFFERENT",
-	verify.Unknown: "Could not tell"}
+	verify.Incomplete: "Identical", verify.Unknown: "Could not tell"}
 
 func reportTable(result *verify.Result) [][]string {
 	rows := [][]string{{"RESOURCE", "SERVICE", "TOPIC", "DEAD LETTERS", "IN FLIGHT", "MISSING", "STALE", "EXTRA",
@@ -134,16 +137,20 @@ func firstIDs(r *verify.Report) string {
 
 // printVerdict prints the verdict, and the notes of each resource.
 func printVerdict(env *environment, result *verify.Result) {
-	about := strings.Join(result.Names(result.Verdict), ", ")
-	if result.Verdict == verify.Identical {
-		rows := 0
+	about, verdict := strings.Join(result.Names(result.Verdict), ", "), verdicts[result.Verdict]
+	if result.Verdict == verify.Identical || result.Verdict == verify.Incomplete {
+		rows, letters := 0, 0
 		for _, r := range result.Resources {
 			rows += r.SourceRows
+			letters += r.DeadLetters
+		}
+		if letters > 0 {
+			verdict += " but for " + terminal.Plural(letters, "row") + " with dead letters"
 		}
 		about = terminal.Plural(rows, "row") + " of " + terminal.Plural(len(result.Resources), "resource") +
 			", row by row"
 	}
-	env.print("\n%s: %s.\n", verdicts[result.Verdict], about)
+	env.print("\n%s: %s.\n", verdict, about)
 	for _, r := range result.Resources {
 		if r.Error != "" {
 			env.print("%s: %s\n", r.Resource, r.Error)

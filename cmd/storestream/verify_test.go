@@ -107,7 +107,7 @@ func TestVerifyNamesTheFirstRowsThatDifferAndWhatRepairsThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range append(names, "error", "identical", "different", "unknown") {
+	for _, name := range append(names, "error", "identical", "incomplete", "different", "unknown") {
 		if !strings.Contains(string(reference), "`"+name+"`") {
 			t.Errorf("reference.md does not tell of %q", name)
 		}
@@ -157,8 +157,13 @@ func TestDeadLettersAreNoDifferences(t *testing.T) {
 	ids := slices.Sorted(maps.Keys(fake.Rows(storefake.Users)))
 	fake.Garble(storefake.Users, ids[3], storefake.BadTimestamp)
 	s.forget("users", ids[3])
-	s.do("verify", "users").expect(t, exitDone, "Identical: 19 rows",
+	says := "\nIdentical but for 1 row with dead letters: 19 rows of 1 resource"
+	s.do("verify", "users").expect(t, exitDifferent, says, "too many rows have dead letters: users",
 		"users: 1 row cannot be published, see the dead letters")
+	out := s.do("verify", "users", "products", "-o", "json").expect(t, exitDifferent).stdout.String()
+	if strings.Count(out, `"verdict": "incomplete"`) != 2 || strings.Count(out, `"verdict": "identical"`) != 1 {
+		t.Errorf("expected users and the whole to be incomplete, and products identical:\n%s", out)
+	}
 
 	// Good, and too large for the topic.
 	err := fake.Update(t.Context(), storefake.Users, ids[4], func(row storefake.Row) {
@@ -167,7 +172,7 @@ func TestDeadLettersAreNoDifferences(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.do("verify", "users").expect(t, exitDone, "Identical: 18 rows",
+	s.do("verify", "users").expect(t, exitDifferent, "\nIdentical but for 2 rows with dead letters: 18 rows",
 		"users: 2 rows cannot be published, see the dead letters")
 }
 

@@ -2,8 +2,10 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,8 +34,9 @@ polls it, and the request that it works on or that waits for it. Below the table
 everything is up to date, and of each resource why it is as it is and what to do, and which rows cannot be
 published.
 
-Not up to date is a resource that fails, is blocked, stalled or without an owner, and one that lags by more
-than three intervals and ten seconds. What check finds in Kafka and the registry is named too, because an
+Not up to date is a resource that fails, is blocked, stalled or without an owner, one that lags by more than
+three intervals and ten seconds, and one of which more than 5 rows, or more than one in a thousand, cannot be
+published. What check finds in Kafka and the registry is named too, because an
 instance that is refused a takeover may not write why. Exit status: 0 all is up to date, 4 something is
 not.`,
 		Example: "  storestream watermark list\n" +
@@ -71,6 +74,22 @@ func notUpToDate(resources []health.Resource) error {
 		return nil
 	}
 	return exitError{exitLate, errors.New("not up to date: " + strings.Join(late, ", "))}
+}
+
+// incomplete is an error that names those of the resources that have too many dead letters.
+func incomplete(ctx context.Context, cfg *config.Config, cluster *producer.Cluster, names []string) error {
+	resources, err := overview.Read(ctx, cfg, cluster)
+	var lacks []string
+	for _, r := range resources {
+		if why := r.Incomplete(); why != "" && slices.Contains(names, r.Name) {
+			lacks = append(lacks, r.Name+": "+why)
+		}
+	}
+	if len(lacks) == 0 {
+		return err
+	}
+	return exitError{exitLate, errors.New("not up to date: " + strings.Join(lacks, "; ") +
+		": `storestream watermark list` names the rows by field and reason")}
 }
 
 // printOverview prints the table, whether all is up to date, and what to know of each resource.

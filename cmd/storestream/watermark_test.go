@@ -120,6 +120,28 @@ func TestWatermarkListSaysWhetherEverythingIsUpToDate(t *testing.T) {
 	s.Publish("users", nil, nil, asOf(30*time.Second))
 	s.do("watermark", "list").expect(t, exitDone, "Everything is up to date: the largest lag is 3", "s (users).",
 		"orders: settling is delayed for 1h0m, and rows go on: so it is\n")
+	letter := watermark.DeadLetter{Key: "products/7", Source: "rest", Row: []byte("{}"), Field: "cost",
+		Err: "bad"}
+	write := func(rows int64) {
+		letters := watermark.Transaction{DeadLetters: []watermark.DeadLetter{letter}}
+		s.Commit("products", letters, func(w *watermark.Watermark) {
+			asOf(0)(w)
+			w.Rows = rows
+		})
+	}
+	write(2000)
+	s.do("watermark", "list").expect(t, exitDone, "Everything is up to date",
+		"products: 1 row cannot be published")
+	letter.Key = "products/8"
+	write(1997)
+	says := "products: the topic lacks 2 rows because of dead letters: more than 5, or more than one in a " +
+		"thousand"
+	s.do("watermark", "list").expect(t, exitLate, "NOT up to date.\n", says+" -> `storestream watermark list`",
+		"storestream: not up to date: products\n", "products: 2 rows cannot be published, its cost: bad")
+	s.do("watermark", "list", "-o", "json").expect(t, exitLate, `"state": "incomplete"`,
+		`"up_to_date": false`)
+	says = strings.TrimPrefix(says, "products: ")
+	s.do("check").expect(t, exitFailed, "warn  resources products        "+says)
 }
 
 // An owner that is refused a takeover may not write why.

@@ -7,10 +7,11 @@ import (
 	"github.com/storestream/storestream/internal/watermark"
 )
 
-// Reason is a reason for which a resource is blocked, settling is delayed, or a row is deferred.
+// Reason is a reason for which a resource is blocked or incomplete, settling is delayed, or a row is
+// deferred.
 type Reason struct {
 	Code  string
-	State State // Blocked, SettlingDelayed or Deferred
+	State State // Blocked, Incomplete, SettlingDelayed or Deferred
 	// Says are words of the text that storestream gives as the reason, and that no other reason has. "..."
 	// stands for what differs from case to case, and "|" is between the texts of one reason.
 	Says string
@@ -57,8 +58,13 @@ func remedyOf(t *watermark.Trouble) string {
 	if t.Failing || reason == nil {
 		return ""
 	}
-	if reason.See == "" {
-		return reason.Remedy
+	return reason.advice()
+}
+
+// advice returns the remedy, and where to read more.
+func (r *Reason) advice() string {
+	if r.See == "" {
+		return r.Remedy
 	}
-	return reason.Remedy + ` (docs/operations.md, "` + reason.See + `")`
+	return r.Remedy + ` (docs/operations.md, "` + r.See + `")`
 }

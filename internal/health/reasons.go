@@ -1,7 +1,7 @@
 package health
 
-// Reasons are all reasons for which a resource is blocked, settling is delayed, or a row is deferred. A test
-// holds the texts in the code to them.
+// Reasons are all reasons for which a resource is blocked or incomplete, settling is delayed, or a row is
+// deferred. A test holds the texts in the code to them.
 var Reasons = []Reason{
 	// A limit of storestream.
 	{Code: "memory_full", State: Blocked, Says: "poll.memory is full | poll.memory is too small to go on",
@@ -146,6 +146,12 @@ var Reasons = []Reason{
 		Remedy: "see the rest of the text"},
 
 	// Rows.
+	{Code: "dead_letters", State: Incomplete, Says: "because of dead letters",
+		Means: "more than five rows, or more than one in a thousand, break the contract. They are left out, and " +
+			"the others go on. Fewer rows are shown as a count",
+		Remedy: "`storestream watermark list` names the rows by field and reason. Correct them at the service, " +
+			"and they are published by themselves; or, if the schema is too narrow, change it (schemas.dir) and " +
+			"restart", See: "Dead letters"},
 	{Code: "letters_full", State: SettlingDelayed, Says: "as many as may have dead letters",
 		Means: "more than 100,000 rows of the resource cannot be published. The rest of them waits without a " +
 			"letter; rows that can be published are published",

@@ -6,11 +6,12 @@
 // decide nothing. An instance judges the resources that it polls by its live state. It judges all others by
 // the watermark in Kafka, as the command line does.
 //
-// The reasons for which a resource is blocked, settling is delayed, or a row is deferred are one list:
-// Reasons. The tables of docs/reference.md and docs/operations.md are written from it.
+// The reasons for which a resource is blocked or incomplete, settling is delayed, or a row is deferred are
+// one list: Reasons. The tables of docs/reference.md and docs/operations.md are written from it.
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -183,6 +184,21 @@ func (r *Resource) Letters() (rows int) {
 	return rows
 }
 
+// TooManyLetters reports whether a resource is not up to date because of its dead letters: more than five
+// rows, or more than one in a thousand, cannot be published. published is the number of the others.
+func TooManyLetters(letters int, published int64) bool {
+	return letters > 5 || int64(letters)*1000 > int64(letters)+published
+}
+
+// Incomplete says how many rows have dead letters if these are too many, "" if they are not.
+func (r *Resource) Incomplete() string {
+	if !TooManyLetters(r.Letters(), r.Rows) {
+		return ""
+	}
+	return "the topic lacks " + terminal.Plural(r.Letters(), "row") + " because of dead letters: more than 5, " +
+		"or more than one in a thousand"
+}
+
 // Ready reports whether the instance that answers has done its part: a resource that it owns has completed a
 // pass.
 func (r *Resource) Ready() bool { return !r.Owned || r.Passes > 0 }
@@ -195,7 +211,7 @@ func (r *Resource) Judge() {
 		seconds := r.Lag().Seconds()
 		r.LagSeconds = &seconds
 	}
-	t, late := r.Trouble, r.late()
+	t, late, incomplete := r.Trouble, r.late(), r.Incomplete()
 	r.Why, r.Since, r.Remedy = late, time.Time{}, ""
 	if t != nil {
 		r.Why, r.Since, r.Remedy = t.Why, t.Since.Time(), remedyOf(t)
@@ -219,6 +235,13 @@ func (r *Resource) Judge() {
 		r.State = Failing
 	case t.Blocked():
 		r.State = Blocked
+	case incomplete != "" && late == "":
+		remedy := ReasonOf(Incomplete, incomplete).advice()
+		if t != nil {
+			incomplete += ". Settling is delayed: " + t.Why
+			remedy += ". For settling: " + cmp.Or(r.Remedy, "see why")
+		}
+		r.State, r.Why, r.Remedy = Incomplete, incomplete, remedy
 	case r.Owned && !r.Polling:
 		r.State = Resuming
 	case r.AsOf == nil:
@@ -254,10 +277,11 @@ func (r *Resource) isOtherwise(state State, why, remedy string) {
 	r.State, r.Why, r.Since, r.Remedy = state, why, time.Time{}, remedy
 }
 
-// Unattended reports whether maybe no instance of group works on the resource: it is not up to date, or
+// Unattended reports whether maybe no instance of group works on the resource: its passes are late, or
 // another group wrote its watermark.
 func (r *Resource) Unattended(group string) bool {
-	return r.Enabled && r.Unreadable == nil && (!r.UpToDate || r.Group != group)
+	late := !r.UpToDate && r.State != Incomplete
+	return r.Enabled && r.Unreadable == nil && (late || r.Group != group)
 }
 
 // Refuse notes, after Judge, that no instance can take the resource over, as far as a rehearsal tells. why

@@ -39,6 +39,13 @@ func trouble(t watermark.Trouble) func(*Resource) {
 	return func(r *Resource) { r.Trouble = &t }
 }
 
+// letters is a resource with so many dead letters, of two kinds, and rows that were published.
+func letters(dead int, published int64) func(*Resource) {
+	return func(r *Resource) {
+		r.DeadLetters, r.Rows = []watermark.DeadLetters{{Rows: dead - 1}, {Rows: 1}}, published
+	}
+}
+
 func nothing(*Resource) {}
 
 func TestAResourceIsJudgedByTheWorstThatIsKnownOfIt(t *testing.T) {
@@ -101,6 +108,29 @@ func TestAResourceIsJudgedByTheWorstThatIsKnownOfIt(t *testing.T) {
 			r.Replay, r.Enabled = &watermark.Replay{}, false
 		}), Replaying, true, "the last complete pass began 1h0m ago"},
 
+		// By the rows that cannot be published, of 10,000 that were.
+		"few dead letters": {at(time.Second).with(letters(5, 10_000)), Following, true, ""},
+		"many": {at(time.Second).with(letters(6, 1_000_000)), Incomplete, false,
+			"the topic lacks 6 rows because of dead letters: more than 5, or more than one in a thousand"},
+		"few, and one in a thousand": {at(time.Second).with(letters(2, 1998)), Following, true, ""},
+		"few, and more than that": {at(time.Second).with(letters(2, 1997)), Incomplete, false,
+			"the topic lacks 2 rows because of dead letters: more than 5, or more than one in a thousand"},
+		"many, and settling is delayed": {at(time.Second).with(letters(6, 0)).with(delayed), Incomplete, false,
+			"the topic lacks 6 rows because of dead letters: more than 5, or more than one in a thousand. " +
+				"Settling is delayed: so it is"},
+		"many, and failing": {at(time.Second).with(letters(6, 0)).with(trouble(watermark.Trouble{Failing: true})),
+			Failing, false, "failing for 1m0s: so it is"},
+		"many, and old": {at(time.Hour).with(letters(6, 0)), Behind, false,
+			"the last complete pass began 1h0m ago"},
+		"many, and replayed": {at(time.Second).with(letters(6, 0)).with(func(r *Resource) {
+			r.Replay = &watermark.Replay{}
+		}), Incomplete, false,
+			"the topic lacks 6 rows because of dead letters: more than 5, or more than one in a thousand"},
+		"many, and not polled by this configuration": {at(time.Second).with(letters(6, 0)).with(func(r *Resource) {
+			r.Enabled = false
+		}), Incomplete, true,
+			"the topic lacks 6 rows because of dead letters: more than 5, or more than one in a thousand"},
+
 		// By the instance that polls it.
 		"polled":             {polled(nothing), Following, true, ""},
 		"polled, and silent": {polled(func(r *Resource) { r.Silent = time.Hour }), Following, true, ""},
@@ -122,6 +152,17 @@ func TestAResourceIsJudgedByTheWorstThatIsKnownOfIt(t *testing.T) {
 			test.r.Text() != test.text {
 			t.Errorf("%s: %s, up to date %v: %q", name, test.r.State, test.r.UpToDate, test.r.Text())
 		}
+	}
+}
+
+// A resource that is incomplete may settle late too. Each has its remedy.
+func TestAnIncompleteResourceHasTheRemedyOfItsDelayToo(t *testing.T) {
+	r := at(time.Second).with(letters(6, 0)).with(trouble(watermark.Trouble{Publishes: true}))
+	r.Trouble.Why = "a transaction (id 7) is open since 03:00"
+	r.Judge()
+	if !strings.HasPrefix(r.Remedy, "`storestream watermark list` names the rows") ||
+		!strings.Contains(r.Remedy, `(docs/operations.md, "Dead letters"). For settling: tell its owner`) {
+		t.Error(r.Remedy)
 	}
 }
 
@@ -216,7 +257,7 @@ func TestEveryReasonIsKnownByItsText(t *testing.T) {
 			Since: now.Add(-time.Minute), Publishes: reason.State != Blocked}
 		r.Judge()
 		want := reason.State
-		if want == Deferred {
+		if want == Deferred || want == Incomplete {
 			want = SettlingDelayed
 		}
 		if r.State != want || !strings.HasPrefix(r.Remedy, reason.Remedy) ||

@@ -13,6 +13,7 @@ const (
 	Behind          State = "behind"           // no pass has met every change for a while
 	Failing         State = "failing"          // polls fail, and are tried again
 	Blocked         State = "blocked"          // it publishes nothing, or not all, until a person acts
+	Incomplete      State = "incomplete"       // passes complete, but too many rows have dead letters
 	Stalled         State = "stalled"          // another instance has it, and does not write the watermark
 	Unowned         State = "unowned"          // no instance of the group has it
 	Unreadable      State = "unreadable"       // another program wrote its watermark

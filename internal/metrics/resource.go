@@ -28,6 +28,7 @@ type Resource struct {
 	HTTPRequests     func(...string) prometheus.Counter // by status code; "0": there was no answer
 	SweepDifferences func(...string) prometheus.Counter // by kind: missing, stale, extra
 	UnknownFields    func(...string) prometheus.Counter // by name: fields that the schema does not know
+	ReadAsNull       func(...string) prometheus.Counter // by field: values such as NaN
 	Suppressed       func(...string) prometheus.Counter // by reason: rows that were read and not published
 
 	requests, fields prometheus.Collector // the vectors of HTTPRequests and UnknownFields
@@ -77,6 +78,8 @@ func newResource(reg prometheus.Registerer, name string) *Resource {
 			"outcome", "ok", "failed", "blocked").WithLabelValues,
 		SweepDifferences: counters("sweep_differences_total", "Differences found by sweeps: missing, stale, extra.",
 			"kind", "missing", "stale", "extra").WithLabelValues,
+		ReadAsNull: counters("values_read_as_null_total", "Values that were read as null because they are NaN, "+
+			"infinite or an empty time, in fields that may be null.", "field").WithLabelValues,
 		HTTPRequests: requests.WithLabelValues, UnknownFields: fields.WithLabelValues,
 		requests: requests, fields: fields,
 	}

@@ -55,6 +55,8 @@ func (s states) collect(ch chan<- prometheus.Metric, r *health.Resource) {
 	gauge("blocked", is(r.State == health.Blocked), "1 in the state blocked: polls stop at a fault that a "+
 		"person has to correct, or at a limit. No rows are published, or all but those that the status page and "+
 		"`watermark list` name. Every instance reports it.")
+	gauge("incomplete", is(r.State == health.Incomplete), "1 in the state incomplete: polls succeed, and more "+
+		"than 5 rows, or more than one in a thousand, have dead letters. Every instance reports it.")
 	gauge("stalled", is(r.State == health.Stalled), "1 in the state stalled: an instance has the resource, "+
 		"according to the consumer group, and its watermark is not written. Every other instance reports it.")
 

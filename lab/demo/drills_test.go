@@ -33,7 +33,7 @@ func newDrills(t *testing.T, r *running, program string) *drills {
 	broker := lastWord(r.until("bootstrap.servers"))
 	r.until("stop storestream")
 	pid, demo := lastWord(r.until("kill ")), lastWord(r.until("kill -USR1"))
-	_, postgres, _ := strings.Cut(r.until("set total_amount = 'NaN'"), "@")
+	_, postgres, _ := strings.Cut(r.until("set total_amount = 1e25"), "@")
 	postgres, _, _ = strings.Cut(postgres, "/")
 	return &drills{t: t, page: string(page), folder: filepath.Dir(file),
 		ours: strings.NewReplacer("127.0.0.1:9092", broker, "127.0.0.1:5432", postgres, "FILE", file, "kill PID",
@@ -150,7 +150,7 @@ func TestTheDrillsOfOperationsWorkOnTheDemo(t *testing.T) {
 	all := d.block("or to see\nall letters as they are:")
 	d.paste(letter[0])
 	d.comesToSay(`(?s)^orders/7  resource=orders,source=postgres,field=total_amount,error=expected [^\n]*\n`+
-		`\{"id":"7",[^\n]*"total_amount":"NaN",[^\n]*\}\n$`, all...)
+		`\{"id":"7",[^\n]*"total_amount":"10000000000000000000000000",[^\n]*\}\n$`, all...)
 	d.paste(letter[1:]...)
 	d.comesToSay(`\norders/7  resource=orders,source=postgres,field=,error=\n\n$`, all...)
 	d.comesToSay(`orders/7 .*"total_amount":49.5,.*"channel":"web"`, "storestream "+schema[2]+" -n 1")

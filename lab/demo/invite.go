@@ -50,7 +50,7 @@ func invitations(ctx context.Context, stream *stream, ports *ports, db *database
 		list = append(list, invitation{"the database as storestream sees it" + missing("psql", "postgresql-client"),
 			"psql " + quote(dsn) + " -c 'select status, count(*) from orders group by 1'"},
 			invitation{"as the administrator: make a row that cannot be published, a dead letter, and good again",
-				change(db, "update orders set total_amount = 'NaN', updated_at = now() where id = 7")},
+				change(db, "update orders set total_amount = 1e25, updated_at = now() where id = 7")},
 			invitation{"", change(db, "update orders set total_amount = 49.5, updated_at = now() where id = 7")},
 			invitation{"as the administrator: a new column, which `check` names",
 				change(db, "alter table orders add channel text default 'web'")})

@@ -219,7 +219,7 @@ func (s *stack) allSay(p *process, f fault) {
 		}
 		return false, out
 	})
-	for _, gauge := range []string{"blocked", "settling_delayed", "stalled"} {
+	for _, gauge := range []string{"blocked", "incomplete", "settling_delayed", "stalled"} {
 		if got := p.metric("storestream_"+gauge, f.resource) == 1; got != (gauge == f.state) {
 			s.t.Errorf("%s: storestream_%s is 1: %v, in the state %s", f.name, gauge, got, f.state)
 		}

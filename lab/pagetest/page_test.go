@@ -125,8 +125,8 @@ func TestEveryTroubleIsSaidInWords(t *testing.T) {
 	b.look(url, 1280, 900, 1, false)
 	b.until("there are five cards", `document.querySelectorAll("article").length === 5`)
 	for selector, texts := range map[string][]string{
-		"#headline": {"users is without an owner; orders is failing; " +
-			"shipments is being loaded for the first time; order_items is published, but settling is delayed; " +
+		"#headline": {"users is without an owner; orders is failing; order_items is incomplete; " +
+			"shipments is being loaded for the first time; " +
 			"products is up to date; products is owned by other instances; " +
 			"1,204 rows cannot be published."},
 		"#notices": {"The service has been refusing requests for their rate since",
@@ -134,8 +134,9 @@ func TestEveryTroubleIsSaidInWords(t *testing.T) {
 			"What other instances do is not known for certain now",
 			"The service's clock is 12 s ahead of this machine's."},
 		card("orders"): {"failing", "Since", "(5 min", refused, "1,234,567"},
-		card("order_items"): {"settling delayed", "a transaction (id 4711) is open since",
-			"What to do: tell its owner: `SELECT backend_xid", "2 missing and 1 stale",
+		card("order_items"): {"incomplete", "lacks 1,204 rows because of dead letters",
+			"Settling is delayed: a transaction (id 4711) is open since", "What to do: `storestream watermark list`",
+			"For settling: tell its owner: `SELECT backend_xid", "2 missing and 1 stale",
 			"3 published", "polls fail: too many", "discount, gift_note", "1,204", "older rows may remain"},
 		card("products"): {"following", "shop-2-99", "wrote at"},
 		card("users"):    {"no owner", "no instance polls it", "What to do: start an instance", "6 h"},

@@ -193,7 +193,7 @@ func (r *chunkReader) next(tx *transaction) (*chunk, error) {
 	if n := c.count(); n > 0 {
 		r.width = max(c.size/n, 1)
 	}
-	tx.end = c.end
+	tx.end, c.Nulls = c.end, tx.table.decoder.Nulls()
 	if tx.more {
 		return c, nil
 	}

@@ -475,7 +475,7 @@ func TestABadRowAmongGoodOnesIsRejectedAndTheDayCloses(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
 	s.products = oneDay(1, 30, "2026-11-15")
-	s.products[3].cost = "NaN"
+	s.products[3].cost = "none"
 	got, err := readAll(t.Context(), s.fresh(), pass(schemas.MinInstant))
 	if err != nil || len(got.rejects) == 0 || got.settled != midnight("2026-11-20") {
 		t.Errorf("%d rejects, settled %s, %v", len(got.rejects), got.settled, err)

@@ -328,6 +328,7 @@ func (rd *read) flush(ctx context.Context, done *poller.Done) error {
 	}
 	b := rd.batch
 	b.Settled, b.Done, b.Dialect = rd.settled, done, rd.src.cfg.Dialect.Found()
+	b.Nulls = rd.src.parser.Nulls()
 	if !rd.oldest.IsZero() {
 		b.Age = time.Since(rd.oldest)
 	}

@@ -14,6 +14,7 @@ const states = {
   resuming: ["resuming", "busy"],
   blocked: ["blocked", "bad"],
   failing: ["failing", "bad"],
+  incomplete: ["incomplete", "bad"],
   stalled: ["stalled", "bad"],
   unowned: ["no owner", "bad"],
   unreadable: ["watermark unreadable", "bad"],

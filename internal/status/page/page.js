@@ -34,6 +34,7 @@ const verdicts = [
   ["stalled", "stalled", "bad"],
   ["blocked", "blocked", "bad"],
   ["failing", "failing", "bad"],
+  ["incomplete", "incomplete", "bad"],
   ["resuming", "resuming", "busy"],
   ["unknown", "waiting for the group to share them out", "busy"],
   ["first_load", "being loaded for the first time", "busy"],

@@ -41,6 +41,7 @@ func Read(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([
 			r.Pending = requests.After(r.Name, r.Mark.Request, r.Mark.RequestUID)
 		}
 		r.DeadLetters = append(r.DeadLetters, watch.DeadLetters()[r.Name]...)
+		r.Judge()
 	}
 	return all, nil
 }

@@ -192,9 +192,9 @@ func TestWhatIsWrongWithTheDatabaseIsNamed(t *testing.T) {
 // One row that breaks the contract is a dead letter. If a chunk has no good row, the resource is blocked.
 func TestARowThatCannotBePublishedIsNamed(t *testing.T) {
 	s := withDatabase(t, nil)
-	s.exec(t, "UPDATE orders SET total_amount = 'NaN' WHERE id = (SELECT min(id) FROM orders)")
+	s.exec(t, "UPDATE orders SET total_amount = 1e25 WHERE id = (SELECT min(id) FROM orders)")
 	says(t, passing(t, s.Stage), Warning, "database", "orders", `breaks the contract in "total_amount"`)
-	s.exec(t, "UPDATE orders SET total_amount = 'NaN'")
+	s.exec(t, "UPDATE orders SET total_amount = 1e25")
 	says(t, failing(t, s.Stage), Failure, "database", "orders", "Something bigger is wrong than those rows")
 }
 

@@ -12,13 +12,14 @@ import (
 var levels = map[health.State]Level{
 	health.Blocked: Failure, health.Unreadable: Failure,
 	health.Failing: Warning, health.Stalled: Warning, health.Behind: Warning, health.SettlingDelayed: Warning,
-	health.Unowned: Note, health.Unknown: Note,
+	health.Incomplete: Warning,
+	health.Unowned:    Note, health.Unknown: Note,
 }
 
 // tryResources repeats the verdict of `watermark list`. The other parts find most causes themselves, but only
 // an owner sees some, such as a full poll.memory.
 func tryResources(ctx context.Context, c Config, f *findings) {
-	all, err := overview.Glance(ctx, c.Settings, c.Cluster)
+	all, err := overview.Read(ctx, c.Settings, c.Cluster)
 	if err != nil {
 		return // the part "kafka" reports it
 	}

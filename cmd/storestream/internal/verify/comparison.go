@@ -13,6 +13,7 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/cmd/storestream/internal/ownership"
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/reconcile"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/terminal"
@@ -289,6 +290,8 @@ func (o *comparison) judge(r *Report) {
 		r.Notes = append(r.Notes, doubts...)
 	case len(doubts) > 0:
 		r.Verdict, r.Error = Unknown, strings.Join(doubts, ". ")
+	case health.TooManyLetters(r.DeadLetters, int64(r.TopicRows)):
+		r.Verdict = Incomplete
 	}
 	add(&r.Notes, r.DeadLetters > 0, terminal.Plural(r.DeadLetters, "row")+" cannot be published, see the dead "+
 		"letters")

@@ -66,14 +66,16 @@ type Verdict string
 
 // The verdicts.
 const (
-	Identical Verdict = "identical"
-	Different Verdict = "different"
-	Unknown   Verdict = "unknown" // it could not be compared
+	Identical  Verdict = "identical"
+	Incomplete Verdict = "incomplete" // identical but for more rows with dead letters than health allows
+	Different  Verdict = "different"
+	Unknown    Verdict = "unknown" // it could not be compared
 )
 
 // Result is what `verify -o json` prints.
 type Result struct {
-	// Verdict is Different if one resource is known to differ, even if others could not be compared.
+	// Verdict is Different if one resource is known to differ, even if others could not be compared. It is
+	// Incomplete if the others are Identical.
 	Verdict   Verdict   `json:"verdict"`
 	Resources []*Report `json:"resources"`
 }
@@ -90,7 +92,7 @@ func (r *Result) Names(v Verdict) []string {
 }
 
 func (r *Result) verdict() Verdict {
-	for _, v := range []Verdict{Different, Unknown} {
+	for _, v := range []Verdict{Different, Unknown, Incomplete} {
 		if len(r.Names(v)) > 0 {
 			return v
 		}
