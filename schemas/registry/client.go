@@ -55,9 +55,14 @@ func New(cfg Config) (*Client, error) {
 		cfg.URL = u.String()
 	}
 	options := []sr.ClientOpt{sr.URLs(cfg.URL), sr.UserAgent("storestream"), sr.HTTPClient(&sender)}
-	if cfg.LogIn != nil {
-		options = append(options, sr.PreReq(cfg.LogIn))
-	}
+	options = append(options, sr.PreReq(func(req *http.Request) error {
+		// Some know only one of them.
+		req.Header.Set("Accept", "application/vnd.schemaregistry.v1+json, application/json")
+		if cfg.LogIn == nil {
+			return nil
+		}
+		return cfg.LogIn(req)
+	}))
 	client, err := sr.NewClient(options...)
 	if err != nil {
 		return nil, fmt.Errorf("registry %s: %w", cfg.URL, err)
@@ -98,47 +103,78 @@ func (c *Client) Ensure(
 func (c *Client) ensure(ctx context.Context, subject, text string, isKey, auto, dry bool) (int, error) {
 	schema := sr.Schema{Schema: text, Type: sr.TypeAvro}
 	found, err := c.client.LookupSchema(ctx, subject, schema)
-	reply, refused := errors.AsType[*sr.ResponseError](err)
-	another := refused && reply.ErrorCode == sr.ErrSchemaNotFound.Code // the subject has other schemas only
+	reply, answered := errors.AsType[*sr.ResponseError](err)
 	id, err := c.checked(subject, found.ID, err)
+	another := false
+	if answered && reply.ErrorCode == sr.ErrSchemaNotFound.Code {
+		id, another, err = c.held(ctx, subject, text, isKey || !auto, err)
+	}
 	switch {
 	case isKey && another:
-		return 0, c.fault(KeyChanged, subject, nil)
+		return 0, c.fault(KeyChanged, subject, errors.Unwrap(err))
 	case auto && dry && HasFault(err, NotRegistered):
-		return 0, c.wouldTake(ctx, subject, schema, another)
+		return 0, c.wouldTake(ctx, subject, schema)
 	case auto && !dry && HasFault(err, NotRegistered, NotARegistry):
 		// Small registries take and give schemas but cannot look them up. Registering shows whether it is one at
 		// all.
 		id, err = c.client.RegisterSchema(ctx, subject, schema, -1, -1)
-		return c.checked(subject, id, err)
+		if id, err = c.checked(subject, id, err); HasFault(err, Refused) {
+			// Another instance may have registered it at the same moment, for which some registries answer 409.
+			if found, again := c.client.LookupSchema(ctx, subject, schema); again == nil {
+				return c.checked(subject, found.ID, nil)
+			}
+		}
 	}
 	return id, err
 }
 
-// wouldTake returns the error with which the registry would refuse a new schema under subject, as far as it
-// tells. another is set if the subject has another schema, to be compatible with. A registry without modes
-// takes schemas.
-func (c *Client) wouldTake(ctx context.Context, subject string, schema sr.Schema, another bool) error {
-	mode := c.client.Mode(ctx)[0]
-	if mode.Err != nil {
-		if err := c.diagnose("its mode", mode.Err); !HasFault(err, NotRegistered, NotARegistry) {
-			return err
+// held returns the id of the oldest version of subject that is the schema, after the registry has denied,
+// with notFound, that there is one. A registry that compares texts denies it if it wrote the schema in another
+// form, or if the subject was copied to it. An equal version is preferred. If alike is set, one that differs
+// only in attributes that change neither bytes nor values will do. another is set if all versions are other
+// schemas.
+func (c *Client) held(ctx context.Context, subject, text string, alike bool, notFound error) (
+	id int, another bool, err error) {
+	versions, err := c.client.Schemas(ctx, subject)
+	if err != nil {
+		if err = c.diagnose(subject, err); HasFault(err, NotRegistered) { // it has no such subject
+			err = notFound
 		}
-	} else if mode.Mode == sr.ModeReadOnly {
-		return c.fault(Refused, subject, errors.New("its mode is READONLY"))
+		return 0, false, err
 	}
-	if !another {
-		return nil
+	for _, bare := range []bool{false, true} {
+		for _, v := range versions {
+			if same(v.Schema.Schema, text, bare) && (alike || !bare) {
+				id, err := c.checked(subject, v.ID, nil)
+				return id, false, err
+			}
+		}
+	}
+	if len(versions) == 0 {
+		return 0, false, notFound
+	}
+	first := versions[0]
+	return 0, true, c.fault(NotRegistered, subject, fmt.Errorf("%w; none of its %d versions is this schema, "+
+		"and version %d, id %d, is %.300s", errors.Unwrap(notFound), len(versions), first.Version, first.ID,
+		first.Schema.Schema))
+}
+
+// wouldTake returns the error with which the registry would refuse a new schema under subject, as far as it
+// tells. A registry that does not tell its mode, or whether schemas are compatible, may take it.
+func (c *Client) wouldTake(ctx context.Context, subject string, schema sr.Schema) error {
+	if mode := c.client.Mode(ctx)[0]; mode.Err == nil && mode.Mode == sr.ModeReadOnly {
+		return c.fault(Refused, subject, errors.New("its mode is READONLY"))
 	}
 	const latest = -1
 	result, err := c.client.CheckCompatibility(sr.WithParams(ctx, sr.Verbose), subject, latest, schema)
-	switch {
-	case err != nil:
-		return c.diagnose(subject, err)
-	case !result.Is:
-		return c.fault(Refused, subject, errors.New(strings.Join(result.Messages, "; ")))
+	if err == nil && !result.Is {
+		return c.fault(Refused, subject, fmt.Errorf("it would be incompatible: %.600s",
+			strings.Join(result.Messages, "; ")))
 	}
-	return nil
+	if err = c.diagnose(subject, err); HasFault(err, NotRegistered, NotARegistry) {
+		return nil
+	}
+	return err
 }
 
 // checked returns an id and an error of sr. The wire format has four bytes for an id, and registries count
@@ -148,7 +184,7 @@ func (c *Client) checked(subject string, id int, err error) (int, error) {
 	case err != nil:
 		return 0, c.diagnose(subject, err)
 	case id < 1 || id > math.MaxInt32:
-		return 0, c.fault(NotARegistry, subject, nil)
+		return 0, c.fault(NotARegistry, subject, fmt.Errorf("it gave the schema id %d", id))
 	}
 	return id, nil
 }

@@ -359,8 +359,8 @@ func TestWhatIsWrongWithTheRegistryIsNamed(t *testing.T) {
 	t.Parallel()
 	s := withService(t, nil)
 	says(t, failing(t, s, "registry.auto_register=false"), Failure, "kafka", "store.users",
-		"store.users-key: does not hold this schema", "storestream schema register")
-	says(t, failing(t, s, "registry.url=http://"+stage.Nowhere(t)), Failure, "registry", "", "does not answer",
+		"store.users-key: ", "it does not hold this schema", "storestream schema register")
+	says(t, failing(t, s, "registry.url=http://"+stage.Nowhere(t)), Failure, "registry", "", "no usable answer",
 		"registry.url")
 	ours := ""
 	s.Registry.Fake.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
