@@ -70,11 +70,15 @@ func Rehearse(ctx context.Context, c *Cluster, r *schemas.Resource) (Rehearsal, 
 	return found, err
 }
 
-// look looks at one topic as EnsureTopics does, and at this user's rights. To describe the settings is a
-// right that we need: a topic whose settings cannot be read is not trusted.
+// look looks at one topic as EnsureTopics does, and at this user's rights, if the brokers tell them: whoever
+// describes the topic may do so.
 func (f *Rehearsal) look(ctx context.Context, c *Cluster, spec topicSpec, data bool) error {
 	found, err := c.describe(ctx, spec.name)
-	lacking, granted := "", found.AuthorizedOperations
+	granted := found.AuthorizedOperations
+	may := func(right kmsg.ACLOperation) bool {
+		return granted&(1<<kmsg.ACLOperationDescribe) == 0 || granted&(1<<right) != 0
+	}
+	lacking := ""
 	switch {
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
 		f.Missing = append(f.Missing, spec.name)
@@ -83,12 +87,10 @@ func (f *Rehearsal) look(ctx context.Context, c *Cluster, spec topicSpec, data b
 		lacking = " DESCRIBE"
 	case err != nil:
 		return err
-	case granted != math.MinInt32: // else it is an old broker, which does not say
-		for _, right := range []kmsg.ACLOperation{kmsg.ACLOperationRead, kmsg.ACLOperationWrite,
-			kmsg.ACLOperationDescribeConfigs} {
-			if granted&(1<<right) == 0 {
-				lacking += " " + right.String()
-			}
+	}
+	for _, right := range []kmsg.ACLOperation{kmsg.ACLOperationRead, kmsg.ACLOperationWrite} {
+		if !may(right) {
+			lacking += " " + right.String()
 		}
 	}
 	if lacking != "" {
@@ -101,6 +103,10 @@ func (f *Rehearsal) look(ctx context.Context, c *Cluster, spec topicSpec, data b
 	refusal, concerns := spec.judge(settings)
 	if refusal != nil {
 		return refusal
+	}
+	if !may(kmsg.ACLOperationDescribeConfigs) {
+		concerns = append(concerns, lacks(c, spec.name, "DESCRIBE_CONFIGS", "--operation", "DescribeConfigs",
+			"--topic", spec.name))
 	}
 	replicas := math.MaxInt
 	for _, p := range found.Partitions {
@@ -143,8 +149,8 @@ func mayFence(ctx context.Context, c *Cluster, resource string) error {
 	})
 	switch {
 	case errors.As(err, new(*kadm.AuthError)), errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
-		return lacks(c, c.Topic(resource), "WRITE with the transactional id "+id, "--operation", "Write",
-			"--operation", "Describe", "--transactional-id", id)
+		return lacks(c, c.Topic(resource), "WRITE with the transactional id "+id+" (DescribeTransactions is "+
+			"refused)", "--operation", "Write", "--operation", "Describe", "--transactional-id", id)
 	case noCoordinator(err):
 		return err
 	}
