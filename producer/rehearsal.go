@@ -70,15 +70,11 @@ func Rehearse(ctx context.Context, c *Cluster, r *schemas.Resource) (Rehearsal, 
 	return found, err
 }
 
-// look looks at one topic as EnsureTopics does, and at this user's rights, if the brokers tell them: whoever
-// describes the topic may do so.
+// look looks at one topic as EnsureTopics does, and at this user's rights. Brokers that tell them include the
+// right to describe the topic.
 func (f *Rehearsal) look(ctx context.Context, c *Cluster, spec topicSpec, data bool) error {
 	found, err := c.describe(ctx, spec.name)
-	granted := found.AuthorizedOperations
-	may := func(right kmsg.ACLOperation) bool {
-		return granted&(1<<kmsg.ACLOperationDescribe) == 0 || granted&(1<<right) != 0
-	}
-	lacking := ""
+	lacking, granted := "", found.AuthorizedOperations
 	switch {
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
 		f.Missing = append(f.Missing, spec.name)
@@ -87,10 +83,11 @@ func (f *Rehearsal) look(ctx context.Context, c *Cluster, spec topicSpec, data b
 		lacking = " DESCRIBE"
 	case err != nil:
 		return err
-	}
-	for _, right := range []kmsg.ACLOperation{kmsg.ACLOperationRead, kmsg.ACLOperationWrite} {
-		if !may(right) {
-			lacking += " " + right.String()
+	case granted&(1<<kmsg.ACLOperationDescribe) != 0:
+		for _, right := range []kmsg.ACLOperation{kmsg.ACLOperationRead, kmsg.ACLOperationWrite} {
+			if granted&(1<<right) == 0 {
+				lacking += " " + right.String()
+			}
 		}
 	}
 	if lacking != "" {
@@ -103,10 +100,6 @@ func (f *Rehearsal) look(ctx context.Context, c *Cluster, spec topicSpec, data b
 	refusal, concerns := spec.judge(settings)
 	if refusal != nil {
 		return refusal
-	}
-	if !may(kmsg.ACLOperationDescribeConfigs) {
-		concerns = append(concerns, lacks(c, spec.name, "DESCRIBE_CONFIGS", "--operation", "DescribeConfigs",
-			"--topic", spec.name))
 	}
 	replicas := math.MaxInt
 	for _, p := range found.Partitions {

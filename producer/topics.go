@@ -191,18 +191,12 @@ func (s topicSpec) create(ctx context.Context,
 // topic. A setting that the brokers do not show is unknown, and one of the concerns. A limit that they do not
 // show, or that is negative, counts as none.
 func (s topicSpec) judge(found map[string]string) (refused *RefusedError, concerns []*RefusedError) {
-	var unknown, wanted []string
-	for _, key := range []string{"cleanup.policy", "message.timestamp.type", "retention.ms", compactionLag,
-		tombstoneStay} {
-		if want := s.settings[key]; want != "" && found[key] == "" {
-			unknown, wanted = append(unknown, key), append(wanted, want)
-		}
-	}
+	unknown := slices.DeleteFunc([]string{"cleanup.policy", "message.timestamp.type", "retention.ms",
+		compactionLag, tombstoneStay}, func(key string) bool { return found[key] != "" || s.settings[key] == "" })
 	if len(unknown) > 0 {
-		concerns = append(concerns, &RefusedError{Topic: s.name, Unknown: true,
-			Setting: strings.Join(unknown, ", "), Found: "not shown by the brokers",
-			Expected: strings.Join(wanted, ", "),
-			Do:       "see that it is so where the topic is managed: storestream cannot tell, and goes on"})
+		concerns = append(concerns, &RefusedError{Topic: s.name, Setting: strings.Join(unknown, ", "),
+			Found: "not shown by the brokers", Expected: fmt.Sprintf("as in %v", s.settings), Unknown: true,
+			Do: "compare it in the brokers' own console, or grant DescribeConfigs if this user lacks it"})
 	}
 	for _, key := range []string{"cleanup.policy", "message.timestamp.type"} {
 		// compact,delete loses rows that did not change for the retention time. LogAppendTime loses the record
@@ -238,8 +232,7 @@ func (s topicSpec) judge(found map[string]string) (refused *RefusedError, concer
 		{tombstoneStay, number(s.settings, tombstoneStay, 0), math.MaxInt64, false, s.settings[tombstoneStay],
 			"a consumer that is away for longer may miss a deletion"},
 	} {
-		have := number(found, limit.key, math.MaxInt64)
-		if found[limit.key] == "" || have >= limit.least && have <= limit.most {
+		if have := number(found, limit.key, limit.most); have >= limit.least && have <= limit.most {
 			continue
 		}
 		wrong := s.refusal(limit.key, found[limit.key], limit.expected+" ("+limit.why+")", limit.expected)

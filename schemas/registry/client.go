@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"time"
 
@@ -55,14 +56,9 @@ func New(cfg Config) (*Client, error) {
 		cfg.URL = u.String()
 	}
 	options := []sr.ClientOpt{sr.URLs(cfg.URL), sr.UserAgent("storestream"), sr.HTTPClient(&sender)}
-	options = append(options, sr.PreReq(func(req *http.Request) error {
-		// Some know only one of them.
-		req.Header.Set("Accept", "application/vnd.schemaregistry.v1+json, application/json")
-		if cfg.LogIn == nil {
-			return nil
-		}
-		return cfg.LogIn(req)
-	}))
+	if cfg.LogIn != nil {
+		options = append(options, sr.PreReq(cfg.LogIn))
+	}
 	client, err := sr.NewClient(options...)
 	if err != nil {
 		return nil, fmt.Errorf("registry %s: %w", cfg.URL, err)
@@ -70,11 +66,13 @@ func New(cfg Config) (*Client, error) {
 	return &Client{client: client, url: cfg.URL}, nil
 }
 
-// boundedReplies ends answers that are longer than any registry's: sr reads them whole.
+// boundedReplies ends answers that are longer than any registry's, which sr reads whole. It asks for JSON of
+// both names.
 type boundedReplies struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (t boundedReplies) RoundTrip(req *http.Request) (*http.Response, error) {
+	req.Header.Set("Accept", "application/vnd.schemaregistry.v1+json, application/json") // some know only one
 	resp, err := t.next.RoundTrip(req)
 	if err == nil {
 		resp.Body = http.MaxBytesReader(nil, resp.Body, maxReply)
@@ -105,58 +103,47 @@ func (c *Client) ensure(ctx context.Context, subject, text string, isKey, auto, 
 	found, err := c.client.LookupSchema(ctx, subject, schema)
 	reply, answered := errors.AsType[*sr.ResponseError](err)
 	id, err := c.checked(subject, found.ID, err)
-	another := false
 	if answered && reply.ErrorCode == sr.ErrSchemaNotFound.Code {
-		id, another, err = c.held(ctx, subject, text, isKey || !auto, err)
+		id, err = c.held(ctx, subject, text, isKey, isKey || !auto, err)
 	}
 	switch {
-	case isKey && another:
-		return 0, c.fault(KeyChanged, subject, errors.Unwrap(err))
 	case auto && dry && HasFault(err, NotRegistered):
 		return 0, c.wouldTake(ctx, subject, schema)
 	case auto && !dry && HasFault(err, NotRegistered, NotARegistry):
 		// Small registries take and give schemas but cannot look them up. Registering shows whether it is one at
 		// all.
 		id, err = c.client.RegisterSchema(ctx, subject, schema, -1, -1)
-		if id, err = c.checked(subject, id, err); HasFault(err, Refused) {
-			// Another instance may have registered it at the same moment, for which some registries answer 409.
-			if found, again := c.client.LookupSchema(ctx, subject, schema); again == nil {
-				return c.checked(subject, found.ID, nil)
-			}
-		}
+		return c.checked(subject, id, err)
 	}
 	return id, err
 }
 
 // held returns the id of the oldest version of subject that is the schema, after the registry has denied,
-// with notFound, that there is one. A registry that compares texts denies it if it wrote the schema in another
-// form, or if the subject was copied to it. An equal version is preferred. If alike is set, one that differs
-// only in attributes that change neither bytes nor values will do. another is set if all versions are other
-// schemas.
-func (c *Client) held(ctx context.Context, subject, text string, alike bool, notFound error) (
-	id int, another bool, err error) {
+// with notFound, that there is one. A registry that compares texts denies it if it wrote the schema in
+// another form, or if the subject was copied to it. An equal version is preferred. If alike is set, one that
+// differs only in attributes that change neither bytes nor values will do.
+func (c *Client) held(ctx context.Context, subject, text string, isKey, alike bool, notFound error) (
+	int, error) {
 	versions, err := c.client.Schemas(ctx, subject)
 	if err != nil {
-		if err = c.diagnose(subject, err); HasFault(err, NotRegistered) { // it has no such subject
-			err = notFound
-		}
-		return 0, false, err
+		return 0, c.diagnose(subject, err)
 	}
-	for _, bare := range []bool{false, true} {
+	for i, ours := range schemas.Forms(text) {
 		for _, v := range versions {
-			if same(v.Schema.Schema, text, bare) && (alike || !bare) {
-				id, err := c.checked(subject, v.ID, nil)
-				return id, false, err
+			if reflect.DeepEqual(ours, schemas.Forms(v.Schema.Schema)[i]) && (alike || i == 0) {
+				return c.checked(subject, v.ID, nil)
 			}
 		}
 	}
 	if len(versions) == 0 {
-		return 0, false, notFound
+		return 0, notFound
 	}
-	first := versions[0]
-	return 0, true, c.fault(NotRegistered, subject, fmt.Errorf("%w; none of its %d versions is this schema, "+
-		"and version %d, id %d, is %.300s", errors.Unwrap(notFound), len(versions), first.Version, first.ID,
-		first.Schema.Schema))
+	fault, first := NotRegistered, versions[0]
+	if isKey {
+		fault = KeyChanged
+	}
+	return 0, c.fault(fault, subject, fmt.Errorf("%w; none of its %d versions is this schema, and version %d, "+
+		"id %d, is %.300s", errors.Unwrap(notFound), len(versions), first.Version, first.ID, first.Schema.Schema))
 }
 
 // wouldTake returns the error with which the registry would refuse a new schema under subject, as far as it

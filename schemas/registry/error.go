@@ -96,7 +96,6 @@ var classes = []struct {
 	{404, 406, 0, NotARegistry}, {415, 415, 0, NotARegistry}, {501, 501, 0, NotARegistry},
 	{500, 599, 0, Unreachable},
 	{400, 499, -1, NotARegistry},
-	{0, 999, 0, Refused},
 }
 
 // diagnose turns an error of sr into an *Error about subject. It goes by the status and the code, never by
@@ -114,19 +113,14 @@ func (c *Client) diagnose(subject string, err error) error {
 		}
 		return c.fault(fault, subject, err)
 	}
-	answer := fmt.Sprintf("%s %s answered %d", reply.Method,
-		strings.TrimPrefix(reply.URL, strings.TrimRight(c.url, "/")), reply.StatusCode)
-	if reply.ErrorCode != 0 {
-		answer += fmt.Sprintf(", code %d", reply.ErrorCode)
-	}
-	if reply.Message != "" {
-		answer += fmt.Sprintf(": %.600s", strings.Join(strings.Fields(reply.Message), " "))
-	}
+	answer := fmt.Errorf("%s %s answered %d (code %d, %.600q)", reply.Method,
+		strings.TrimPrefix(reply.URL, strings.TrimRight(c.url, "/")), reply.StatusCode, reply.ErrorCode,
+		reply.Message)
 	for _, a := range classes {
 		if a.from <= reply.StatusCode && reply.StatusCode <= a.to && (a.code == 0 ||
 			a.code == reply.ErrorCode/100 || a.code < 0 && reply.ErrorCode == 0) {
-			return c.fault(a.fault, subject, errors.New(answer))
+			return c.fault(a.fault, subject, answer)
 		}
 	}
-	return c.fault(Unreachable, subject, errors.New(answer))
+	return c.fault(Refused, subject, answer)
 }
