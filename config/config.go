@@ -122,8 +122,9 @@ type SASL struct {
 	Username  string          `koanf:"username"` // of OAUTHBEARER the client's id
 	Password  rotation.Secret `koanf:"password"` // of OAUTHBEARER the client's secret
 	// TokenURL is the endpoint of OAUTHBEARER. It issues tokens for client credentials.
-	TokenURL string   `koanf:"token_url"`
-	Scopes   []string `koanf:"scopes"`
+	TokenURL string `koanf:"token_url"`
+	// Parameters go into the request for a token, and those that begin with extension_ to the brokers.
+	Parameters map[string]string `koanf:"parameters"`
 }
 
 // Registry is the schema registry.

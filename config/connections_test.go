@@ -88,7 +88,8 @@ func TestATokenOfTheRegistryStandsAlone(t *testing.T) {
 func TestOAUTHBEARERTakesAnEndpointAndTheClientsCredentials(t *testing.T) {
 	const prefix = "STORESTREAM_KAFKA__SASL__"
 	good := map[string]string{"MECHANISM": "OAUTHBEARER", "TOKEN_URL": "https://id.example/token",
-		"USERNAME": "s", "PASSWORD": "geheim", "SCOPES": "a,b"}
+		"USERNAME": "s", "PASSWORD": "geheim",
+		"PARAMETERS": "scope=a b, audience=https://kafka.example, extension_logicalCluster=lkc-1"}
 	with := func(key, value string) (environ []string) {
 		for k, v := range good {
 			if k != key {
@@ -98,7 +99,8 @@ func TestOAUTHBEARERTakesAnEndpointAndTheClientsCredentials(t *testing.T) {
 		return append(environ, prefix+key+"="+value)
 	}
 	c := load(t, Input{Environ: with("TOKEN_URL", "http://127.0.0.1:8/token")})
-	if s := c.Kafka.SASL; s.Password.Get() != "geheim" || len(s.Scopes) != 2 {
+	if s := c.Kafka.SASL; s.Password.Get() != "geheim" || len(s.Parameters) != 3 ||
+		s.Parameters["scope"] != "a b" || s.Parameters["audience"] != "https://kafka.example" {
 		t.Errorf("%+v", s)
 	}
 	for _, test := range []struct{ key, value, at, rule string }{
@@ -109,7 +111,10 @@ func TestOAUTHBEARERTakesAnEndpointAndTheClientsCredentials(t *testing.T) {
 		{"PASSWORD", "", "password", "expected a value"},
 		{"MECHANISM", "", "username", "else none"},
 		{"MECHANISM", "PLAIN", "token_url", "else none"},
-		{"MECHANISM", "PLAIN", "scopes", "else none"},
+		{"MECHANISM", "PLAIN", "parameters", "else none"},
+		{"PARAMETERS", "audience", "parameters", "expected"},
+		{"PARAMETERS", "audience=", "parameters", "name=value"},
+		{"PARAMETERS", "client_secret=x", "parameters", "none of grant_type, client_id"},
 	} {
 		found := mistakesOf(t, Input{Environ: with(test.key, test.value)})
 		at := slices.IndexFunc(found, func(m Mistake) bool { return m.Key == "kafka.sasl."+test.at })

@@ -91,7 +91,12 @@ func checkSASL(s SASL, l *loader) {
 	l.require("kafka.sasl.username", (s.Username != "") == login, withAny)
 	l.require("kafka.sasl.password", s.Password.IsSet() == login, withAny)
 	l.require("kafka.sasl.token_url", (s.TokenURL != "") == token, withToken)
-	l.require("kafka.sasl.scopes", len(s.Scopes) == 0 || token, withToken)
+	l.require("kafka.sasl.parameters", len(s.Parameters) == 0 || token, withToken)
+	own := []string{"grant_type", "client_id", "client_secret", "extension_auth"}
+	for name, value := range s.Parameters {
+		l.require("kafka.sasl.parameters", value != "" && !slices.Contains(own, name),
+			"expected name=value, such as audience=kafka, and none of "+strings.Join(own, ", "))
+	}
 	l.require("kafka.sasl.token_url", !token || isHTTP(s.TokenURL),
 		"expected the https URL of a token endpoint, without credentials and query")
 }

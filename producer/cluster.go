@@ -2,6 +2,7 @@ package producer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -48,11 +49,7 @@ func Open(cfg Config) (c *Cluster, err error) {
 	if cfg.Metrics != nil {
 		c.options = append(c.options, kgo.WithHooks(telemetry{cfg.Metrics}))
 	}
-	login, err := cfg.SASL.options()
-	if err != nil {
-		return nil, fmt.Errorf("kafka: %w", err)
-	}
-	c.options = append(c.options, login...)
+	c.options = append(c.options, cfg.SASL.options()...)
 	if c.cl, err = c.client(kgo.RecordDeliveryTimeout(30*time.Second),
 		kgo.RecordPartitioner(kgo.ManualPartitioner())); err != nil {
 		return nil, err
@@ -90,9 +87,13 @@ func (c *Cluster) Tool(name string, args ...string) string {
 
 // Ping asks for an answer from any broker.
 func (c *Cluster) Ping(ctx context.Context) error {
-	if err := c.cl.Ping(ctx); err != nil { // io.EOF: so brokers refuse a login that they do not understand
-		return fmt.Errorf("kafka %v does not answer: %w: expected a Kafka broker at kafka.brokers; check "+
-			"that kafka.tls and kafka.sasl fit its listener", c.cfg.Brokers, err)
+	err := c.cl.Ping(ctx)
+	if errors.Is(err, errNoToken) {
+		return fmt.Errorf("kafka %v takes no login: %w", c.cfg.Brokers, err)
+	}
+	if err != nil { // io.EOF: so brokers refuse a login that they do not understand
+		return fmt.Errorf("kafka %v does not answer: %w: expected a Kafka broker at kafka.brokers; perhaps "+
+			"kafka.tls or kafka.sasl does not fit its listener", c.cfg.Brokers, err)
 	}
 	return nil
 }

@@ -24,6 +24,9 @@ func SetTransactionTimeout(now time.Duration) (before time.Duration) {
 // A test does not wait a minute for what died.
 var _ = SetTransactionTimeout(10 * time.Second)
 
+// A test does not wait a second for another token.
+func init() { tokenPause = 20 * time.Millisecond }
+
 // ShortLogPause is between two looks at a log that seems to lack its end.
 var ShortLogPause = &shortLogPause
 

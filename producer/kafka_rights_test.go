@@ -221,8 +221,8 @@ func TestTheRightsThatAreDocumentedAreEnoughAndEachIsNeeded(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		err := s.everything(ctx, as(user, prefix))
 		cancel()
-		if err == nil {
-			t.Errorf("without %s everything works", name)
+		if works := name == "DESCRIBE_CONFIGS on topics"; (err == nil) != works { // settings are unknown then
+			t.Errorf("without %s everything works: %v, expected %v", name, err == nil, works)
 		}
 		t.Logf("without %s: %v", name, err)
 	}

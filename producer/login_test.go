@@ -119,7 +119,7 @@ func TestALoginThatTheBrokerRefusesIsSaidWithoutThePassword(t *testing.T) {
 		login producer.SASL
 		says  string
 	}{
-		{files, wrong, "kafka.sasl fit its listener"},
+		{files, wrong, "kafka.sasl does not fit its listener"},
 		{strange, login, "check kafka.tls, and the server's certificate"},
 	} {
 		cluster := s.cluster("a", func(p *producer.Config) { p.TLS, p.SASL = opened(t, c.files), c.login })

@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/storestream/storestream/internal/wait"
@@ -80,12 +81,14 @@ func retry(ctx context.Context, longest time.Duration, do func() error) error {
 	}
 }
 
-// settings are the topic's settings in force.
+// settings are the topic's settings in force, as far as the brokers show them. Some show a part. Some do not
+// know the request, or refuse it to this user: then there are none. An error may pass.
 func (c *Cluster) settings(ctx context.Context, topic string) (map[string]string, error) {
 	answer, err := c.admin.DescribeTopicConfigs(ctx, topic)
 	found, missing := answer.On(topic, nil)
-	if err := cmp.Or(err, missing, found.Err); err != nil {
-		return nil, fmt.Errorf("reading the settings of topic %s: %w", topic, err)
+	if err = cmp.Or(err, missing, found.Err); err != nil &&
+		(ctx.Err() != nil || kgo.IsRetryableBrokerErr(err) || kerr.IsRetriable(err)) {
+		return nil, fmt.Errorf("reading the settings of topic %s: DescribeConfigs: %w", topic, err)
 	}
 	settings := make(map[string]string)
 	for _, s := range found.Configs {

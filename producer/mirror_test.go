@@ -62,7 +62,7 @@ func TestATopicThatWasMirroredToAnotherClusterIsFilledFromTheStart(t *testing.T)
 				if !errors.As(err, &refused) {
 					t.Fatalf("taking over: %v, expected the keys to be refused", err)
 				}
-				wantText(t, err, "the schema id of its keys is", "this registry", "delete the topic")
+				wantText(t, err, "the schema id of its keys is", "this registry", "docs/operations.md")
 				if _, err := away.admin.DeleteTopics(away.ctx(), "store.orders"); err != nil {
 					t.Fatal(err)
 				}

@@ -70,8 +70,8 @@ func Rehearse(ctx context.Context, c *Cluster, r *schemas.Resource) (Rehearsal, 
 	return found, err
 }
 
-// look looks at one topic as EnsureTopics does, and at this user's rights. To describe the settings is a
-// right that we need: a topic whose settings cannot be read is not trusted.
+// look looks at one topic as EnsureTopics does, and at this user's rights. Brokers that tell them include the
+// right to describe the topic.
 func (f *Rehearsal) look(ctx context.Context, c *Cluster, spec topicSpec, data bool) error {
 	found, err := c.describe(ctx, spec.name)
 	lacking, granted := "", found.AuthorizedOperations
@@ -83,9 +83,8 @@ func (f *Rehearsal) look(ctx context.Context, c *Cluster, spec topicSpec, data b
 		lacking = " DESCRIBE"
 	case err != nil:
 		return err
-	case granted != math.MinInt32: // else it is an old broker, which does not say
-		for _, right := range []kmsg.ACLOperation{kmsg.ACLOperationRead, kmsg.ACLOperationWrite,
-			kmsg.ACLOperationDescribeConfigs} {
+	case granted&(1<<kmsg.ACLOperationDescribe) != 0:
+		for _, right := range []kmsg.ACLOperation{kmsg.ACLOperationRead, kmsg.ACLOperationWrite} {
 			if granted&(1<<right) == 0 {
 				lacking += " " + right.String()
 			}
@@ -143,8 +142,8 @@ func mayFence(ctx context.Context, c *Cluster, resource string) error {
 	})
 	switch {
 	case errors.As(err, new(*kadm.AuthError)), errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
-		return lacks(c, c.Topic(resource), "WRITE with the transactional id "+id, "--operation", "Write",
-			"--operation", "Describe", "--transactional-id", id)
+		return lacks(c, c.Topic(resource), "WRITE with the transactional id "+id+" (DescribeTransactions is "+
+			"refused)", "--operation", "Write", "--operation", "Describe", "--transactional-id", id)
 	case noCoordinator(err):
 		return err
 	}

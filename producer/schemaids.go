@@ -78,8 +78,8 @@ func sameSchemas(ctx context.Context, c *Cluster, r *schemas.Resource, oldest []
 				Found:    strings.Join(slices.Compact(others), "; "),
 				Expected: "the id of record " + part.record + " (no consumer can decode them)",
 				Do: "point registry.url at the registry that the topic was written with, or put its schemas back " +
-					"under their ids (a backup; Confluent's mode IMPORT), and it goes on by itself; where they are " +
-					"lost, delete the topic: storestream creates it again and fills it from the start"}
+					"under their ids (a backup; Confluent's mode IMPORT), and it goes on by itself; if they are lost " +
+					"for good, docs/operations.md says what to do, \"It is not taken over\""}
 		}
 	}
 	return nil

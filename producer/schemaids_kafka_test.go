@@ -65,7 +65,7 @@ func TestAnApicurioThatLostItsStorageHoldsWhatWasWrittenUnderItsIDs(t *testing.T
 			t.Errorf("taking over: %v, expected a RefusedError", err)
 		}
 		wantText(t, err, "the schema id of its keys", found, "put its schemas back under their ids",
-			"delete the topic: storestream creates it again")
+			"docs/operations.md says what to do")
 		s.wantIDs(1)
 	}
 	holds("which this registry does not have")

@@ -1,12 +1,13 @@
 package producer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,23 +26,52 @@ const (
 	unknownExpiry = time.Minute
 	// beforeExpiry is how early another token is fetched: a login takes a while, and clocks differ.
 	beforeExpiry = 10 * time.Second
+	// longestTokenPause is the longest pause after refusals.
+	longestTokenPause = 10 * time.Second
+	// extensionPrefix marks the parameters that go to the broker, as in the login of Kafka's Java clients.
+	extensionPrefix = "extension_"
 )
 
-// tokens is the mechanism OAUTHBEARER. It fetches tokens by client credentials, and keeps one for all
-// connections until it is about to expire or a broker refuses one. No error holds the secret, a token or any
-// other part of an answer.
-type tokens struct {
-	login SASL
+// errNoToken is of every login without a token that a broker takes.
+var errNoToken = errors.New("no token for the brokers")
 
-	mu    sync.Mutex
-	token *oauth2.Token // nil before the first and after a refusal
+// tokenPause is the pause after the first refusal of a secret or token. It is a variable for the tests.
+var tokenPause = time.Second
+
+// tokens is the mechanism OAUTHBEARER. It fetches tokens by client credentials, and keeps one for all
+// connections until it is about to expire or a broker refuses one. No error holds the secret or a token.
+//
+// Some endpoints take the client's secret in a header only, others in the body only. The way that worked is
+// tried first. After a refusal, by the endpoint or by a broker, every login fails with that refusal until a
+// pause is over: many endpoints lock out a client that asks without end. Another secret is tried at once.
+type tokens struct {
+	login      SASL
+	form       url.Values        // login.Parameters for the endpoint
+	extensions map[string]string // and for the brokers
+
+	mu      sync.Mutex
+	token   *oauth2.Token    // nil before the first and after a refusal
+	way     oauth2.AuthStyle // that worked last
+	refused error            // the last refusal; nil since a login succeeded
+	secret  string           // that was in use then
+	pause   time.Duration    // after it
+	again   time.Time        // the end of the pause
 }
 
 func newTokens(login SASL) *tokens {
 	if login.TokenHTTP == nil {
 		login.TokenHTTP = httpclient.New(nil, TokenTimeout)
 	}
-	return &tokens{login: login}
+	t := &tokens{login: login, form: url.Values{}, extensions: map[string]string{},
+		way: oauth2.AuthStyleInHeader}
+	for name, value := range login.Parameters {
+		if extension, ok := strings.CutPrefix(name, extensionPrefix); ok {
+			t.extensions[extension] = value
+		} else {
+			t.form.Set(name, value)
+		}
+	}
+	return t
 }
 
 // Name implements sasl.Mechanism.
@@ -53,35 +83,58 @@ func (t *tokens) Authenticate(ctx context.Context, host string) (sasl.Session, [
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.token == nil || time.Until(t.token.Expiry) < beforeExpiry {
-		config := clientcredentials.Config{ClientID: t.login.Username, ClientSecret: t.login.Password.Get(),
-			TokenURL: t.login.TokenURL, Scopes: t.login.Scopes}
-		token, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, t.login.TokenHTTP))
-		if err != nil {
-			return nil, nil, &net.OpError{Op: "login", Err: fmt.Errorf("no token for the brokers: "+
-				"kafka.sasl.token_url %s %w", t.login.TokenURL, withoutAnswer(err))}
+		if err := t.fetch(ctx); err != nil {
+			return nil, nil, &net.OpError{Op: "login", Err: err}
 		}
-		if token.Expiry.IsZero() {
-			token.Expiry = time.Now().Add(unknownExpiry)
-		}
-		t.token = token
-		t.login.Hidden.Add("kafka.sasl.token_url", token.AccessToken)
 	}
-	session, first, err := oauth.Auth{Token: t.token.AccessToken}.AsMechanism().Authenticate(ctx, host)
-	return tokenSession{session, t}, first, err
+	login := oauth.Auth{Token: t.token.AccessToken, Extensions: t.extensions}
+	session, first, err := login.AsMechanism().Authenticate(ctx, host)
+	return tokenSession{session, t, t.token, host}, first, err
 }
 
-// errorCode is the form of an error's code in RFC 6749. Anything else in its place may be a secret.
-var errorCode = regexp.MustCompile(`^[a-z_]{1,40}$`)
-
-// withoutAnswer describes why there is no token without repeating an answer, which may hold anything.
-func withoutAnswer(err error) error {
-	if answer, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
-		code := ""
-		if errorCode.MatchString(answer.ErrorCode) {
-			code = " " + answer.ErrorCode
+// fetch fetches a token, unless one was refused a moment ago.
+func (t *tokens) fetch(ctx context.Context) error {
+	secret, now := t.login.Password.Get(), time.Now()
+	if t.refused != nil && secret == t.secret && now.Before(t.again) {
+		return t.refused
+	}
+	var why error
+	for _, way := range []oauth2.AuthStyle{t.way, oauth2.AuthStyleInHeader + oauth2.AuthStyleInParams - t.way} {
+		config := clientcredentials.Config{ClientID: t.login.Username, ClientSecret: secret,
+			TokenURL: t.login.TokenURL, EndpointParams: t.form, AuthStyle: way}
+		token, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, t.login.TokenHTTP))
+		if err == nil {
+			token.Expiry = cmp.Or(token.Expiry, now.Add(unknownExpiry))
+			t.token, t.way = token, way
+			t.login.Hidden.Add("kafka.sasl.token_url", token.AccessToken)
+			return nil
 		}
-		return fmt.Errorf("answered %d%s: check kafka.sasl.username (the client's id), kafka.sasl.password and "+
-			"kafka.sasl.scopes", answer.Response.StatusCode, code)
+		answer := t.describe(err)
+		if why != nil && why.Error() != answer.Error() {
+			answer = fmt.Errorf("%w, and with the secret sent in another way %w", why, answer)
+		}
+		if why = answer; !errors.As(err, new(*oauth2.RetrieveError)) { // it does not refuse
+			break
+		}
+	}
+	err := fmt.Errorf("%w: kafka.sasl.token_url %s %w: perhaps that address, kafka.sasl.username (the "+
+		"client's id), kafka.sasl.password or kafka.sasl.parameters is wrong", errNoToken, t.login.TokenURL, why)
+	t.putOff(secret, err)
+	return err
+}
+
+// putOff notes a refusal.
+func (t *tokens) putOff(secret string, err error) {
+	t.pause = min(max(2*t.pause, tokenPause), longestTokenPause)
+	t.token, t.refused, t.secret, t.again = nil, err, secret, time.Now().Add(t.pause)
+}
+
+// describe describes why there is no token. Of an answer it repeats the error's code and description of RFC
+// 6749, and nothing else.
+func (t *tokens) describe(err error) error {
+	if answer, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+		return fmt.Errorf("answered %d %q", answer.Response.StatusCode,
+			t.words(answer.ErrorCode+" "+answer.ErrorDescription))
 	}
 	if sent, ok := errors.AsType[*url.Error](err); ok {
 		if sent.Timeout() { // it is no end of our context, so it is not wrapped
@@ -92,21 +145,33 @@ func withoutAnswer(err error) error {
 	return errors.New("answered without a token (access_token, in JSON)")
 }
 
+// words returns another program's words, in one line, bounded, and without secrets.
+func (t *tokens) words(text string) string {
+	return fmt.Sprintf("%.300s", t.login.Hidden.Hide(strings.Join(strings.Fields(text), " ")))
+}
+
 // tokenSession is one login.
 type tokenSession struct {
 	sasl.Session
 	tokens *tokens
+	token  *oauth2.Token
+	host   string
 }
 
-// Challenge implements sasl.Session. After a refusal the next login fetches another token.
+// Challenge implements sasl.Session. After a refusal a login fetches another token, when the pause is over.
 func (s tokenSession) Challenge(answer []byte) (bool, []byte, error) {
 	done, next, err := s.Session.Challenge(answer)
-	if err != nil {
-		s.tokens.mu.Lock()
-		s.tokens.token = nil
-		s.tokens.mu.Unlock()
-		err = errors.New("the broker refuses the token: does it accept the issuer (kafka.sasl.token_url), its " +
-			"audience and its scopes (kafka.sasl.scopes)?")
+	s.tokens.mu.Lock()
+	defer s.tokens.mu.Unlock()
+	if err == nil {
+		s.tokens.refused, s.tokens.pause = nil, 0
+		return done, next, nil
+	}
+	err = fmt.Errorf("%w: broker %s refuses the token with %s: perhaps it does not accept the issuer "+
+		"(kafka.sasl.token_url), or expects an audience, a scope or an extension (kafka.sasl.parameters)",
+		errNoToken, s.host, s.tokens.words(string(answer)))
+	if s.token == s.tokens.token { // other connections may have had the same refusal
+		s.tokens.putOff(s.tokens.login.Password.Get(), err)
 	}
 	return done, next, err
 }

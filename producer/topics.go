@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -37,6 +38,8 @@ type RefusedError struct {
 	Do       string // the command or step that puts it right
 	// MayPass: a broker that is only starting answers the same, so the caller may go on waiting.
 	MayPass bool
+	// Unknown: the brokers do not show it, so it is a concern and refuses nothing.
+	Unknown bool
 }
 
 func (e *RefusedError) Error() string {
@@ -185,12 +188,20 @@ func (s topicSpec) create(ctx context.Context,
 
 // judge compares a topic's settings with what storestream needs. refused is the first by which the topic
 // would lose or spoil data, or nil. concerns only cost something: they are left to the person who made the
-// topic. A limit that the broker does not tell, or that is negative, counts as none.
+// topic. A setting that the brokers do not show is unknown, and one of the concerns. A limit that they do not
+// show, or that is negative, counts as none.
 func (s topicSpec) judge(found map[string]string) (refused *RefusedError, concerns []*RefusedError) {
+	unknown := slices.DeleteFunc([]string{"cleanup.policy", "message.timestamp.type", "retention.ms",
+		compactionLag, tombstoneStay}, func(key string) bool { return found[key] != "" || s.settings[key] == "" })
+	if len(unknown) > 0 {
+		concerns = append(concerns, &RefusedError{Topic: s.name, Setting: strings.Join(unknown, ", "),
+			Found: "not shown by the brokers", Expected: fmt.Sprintf("as in %v", s.settings), Unknown: true,
+			Do: "compare it in the brokers' own console, or grant DescribeConfigs if this user lacks it"})
+	}
 	for _, key := range []string{"cleanup.policy", "message.timestamp.type"} {
 		// compact,delete loses rows that did not change for the retention time. LogAppendTime loses the record
 		// times by which a takeover finds the rows that were published lately.
-		if want := s.settings[key]; found[key] != want {
+		if want := s.settings[key]; found[key] != want && found[key] != "" {
 			return s.refusal(key, found[key], want, want), nil
 		}
 	}
@@ -221,11 +232,10 @@ func (s topicSpec) judge(found map[string]string) (refused *RefusedError, concer
 		{tombstoneStay, number(s.settings, tombstoneStay, 0), math.MaxInt64, false, s.settings[tombstoneStay],
 			"a consumer that is away for longer may miss a deletion"},
 	} {
-		if have := number(found, limit.key, math.MaxInt64); have >= limit.least && have <= limit.most {
+		if have := number(found, limit.key, limit.most); have >= limit.least && have <= limit.most {
 			continue
 		}
-		wrong := s.refusal(limit.key, cmp.Or(found[limit.key], "not set"), limit.expected+" ("+limit.why+")",
-			limit.expected)
+		wrong := s.refusal(limit.key, found[limit.key], limit.expected+" ("+limit.why+")", limit.expected)
 		if limit.refuses {
 			return wrong, nil
 		}

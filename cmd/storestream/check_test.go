@@ -63,7 +63,7 @@ func TestCheckSaysOnceThatAnAddressIsNoRegistry(t *testing.T) {
 	s := newScene(t)
 	s.Serve(nil)
 	c := s.do("check", "--set", "registry.url="+s.Registry.URL+"/wrong").expect(t, exitFailed, "1 of ",
-		"is no schema registry: expected JSON of Confluent's API; check registry.url")
+		"it does not answer as a schema registry: expected JSON of Confluent's API; perhaps registry.url")
 	if strings.Contains(c.stdout.String(), "ok    registry") {
 		t.Errorf("it is said to answer:\n%s", c.stdout)
 	}
@@ -85,7 +85,7 @@ func TestCheckPrintsJSONAndExitsWithOneWhereSomethingFails(t *testing.T) {
 	if levels[preflight.Failure] != 1 || levels[preflight.Note] == 0 || levels[preflight.OK] == 0 {
 		t.Errorf("%v:\n%s", levels, c.stdout)
 	}
-	s.do("check").expect(t, exitFailed, "FAIL  registry", "does not answer: expected a running registry")
+	s.do("check").expect(t, exitFailed, "FAIL  registry", "gives no usable answer: expected a running registry")
 }
 
 // A person asks `check` what is wrong when the page says that a resource is blocked.

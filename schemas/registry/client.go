@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"time"
 
@@ -65,11 +66,13 @@ func New(cfg Config) (*Client, error) {
 	return &Client{client: client, url: cfg.URL}, nil
 }
 
-// boundedReplies ends answers that are longer than any registry's: sr reads them whole.
+// boundedReplies ends answers that are longer than any registry's, which sr reads whole. It asks for JSON of
+// both names.
 type boundedReplies struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (t boundedReplies) RoundTrip(req *http.Request) (*http.Response, error) {
+	req.Header.Set("Accept", "application/vnd.schemaregistry.v1+json, application/json") // some know only one
 	resp, err := t.next.RoundTrip(req)
 	if err == nil {
 		resp.Body = http.MaxBytesReader(nil, resp.Body, maxReply)
@@ -98,14 +101,14 @@ func (c *Client) Ensure(
 func (c *Client) ensure(ctx context.Context, subject, text string, isKey, auto, dry bool) (int, error) {
 	schema := sr.Schema{Schema: text, Type: sr.TypeAvro}
 	found, err := c.client.LookupSchema(ctx, subject, schema)
-	reply, refused := errors.AsType[*sr.ResponseError](err)
-	another := refused && reply.ErrorCode == sr.ErrSchemaNotFound.Code // the subject has other schemas only
+	reply, answered := errors.AsType[*sr.ResponseError](err)
 	id, err := c.checked(subject, found.ID, err)
+	if answered && reply.ErrorCode == sr.ErrSchemaNotFound.Code {
+		id, err = c.held(ctx, subject, text, isKey, isKey || !auto, err)
+	}
 	switch {
-	case isKey && another:
-		return 0, c.fault(KeyChanged, subject, nil)
 	case auto && dry && HasFault(err, NotRegistered):
-		return 0, c.wouldTake(ctx, subject, schema, another)
+		return 0, c.wouldTake(ctx, subject, schema)
 	case auto && !dry && HasFault(err, NotRegistered, NotARegistry):
 		// Small registries take and give schemas but cannot look them up. Registering shows whether it is one at
 		// all.
@@ -115,30 +118,50 @@ func (c *Client) ensure(ctx context.Context, subject, text string, isKey, auto, 
 	return id, err
 }
 
-// wouldTake returns the error with which the registry would refuse a new schema under subject, as far as it
-// tells. another is set if the subject has another schema, to be compatible with. A registry without modes
-// takes schemas.
-func (c *Client) wouldTake(ctx context.Context, subject string, schema sr.Schema, another bool) error {
-	mode := c.client.Mode(ctx)[0]
-	if mode.Err != nil {
-		if err := c.diagnose("its mode", mode.Err); !HasFault(err, NotRegistered, NotARegistry) {
-			return err
-		}
-	} else if mode.Mode == sr.ModeReadOnly {
-		return c.fault(Refused, subject, errors.New("its mode is READONLY"))
+// held returns the id of the oldest version of subject that is the schema, after the registry has denied,
+// with notFound, that there is one. A registry that compares texts denies it if it wrote the schema in
+// another form, or if the subject was copied to it. An equal version is preferred. If alike is set, one that
+// differs only in attributes that change neither bytes nor values will do.
+func (c *Client) held(ctx context.Context, subject, text string, isKey, alike bool, notFound error) (
+	int, error) {
+	versions, err := c.client.Schemas(ctx, subject)
+	if err != nil {
+		return 0, c.diagnose(subject, err)
 	}
-	if !another {
-		return nil
+	for i, ours := range schemas.Forms(text) {
+		for _, v := range versions {
+			if reflect.DeepEqual(ours, schemas.Forms(v.Schema.Schema)[i]) && (alike || i == 0) {
+				return c.checked(subject, v.ID, nil)
+			}
+		}
+	}
+	if len(versions) == 0 {
+		return 0, notFound
+	}
+	fault, first := NotRegistered, versions[0]
+	if isKey {
+		fault = KeyChanged
+	}
+	return 0, c.fault(fault, subject, fmt.Errorf("%w; none of its %d versions is this schema, and version %d, "+
+		"id %d, is %.300s", errors.Unwrap(notFound), len(versions), first.Version, first.ID, first.Schema.Schema))
+}
+
+// wouldTake returns the error with which the registry would refuse a new schema under subject, as far as it
+// tells. A registry that does not tell its mode, or whether schemas are compatible, may take it.
+func (c *Client) wouldTake(ctx context.Context, subject string, schema sr.Schema) error {
+	if mode := c.client.Mode(ctx)[0]; mode.Err == nil && mode.Mode == sr.ModeReadOnly {
+		return c.fault(Refused, subject, errors.New("its mode is READONLY"))
 	}
 	const latest = -1
 	result, err := c.client.CheckCompatibility(sr.WithParams(ctx, sr.Verbose), subject, latest, schema)
-	switch {
-	case err != nil:
-		return c.diagnose(subject, err)
-	case !result.Is:
-		return c.fault(Refused, subject, errors.New(strings.Join(result.Messages, "; ")))
+	if err == nil && !result.Is {
+		return c.fault(Refused, subject, fmt.Errorf("it would be incompatible: %.600s",
+			strings.Join(result.Messages, "; ")))
 	}
-	return nil
+	if err = c.diagnose(subject, err); HasFault(err, NotRegistered, NotARegistry) {
+		return nil
+	}
+	return err
 }
 
 // checked returns an id and an error of sr. The wire format has four bytes for an id, and registries count
@@ -148,7 +171,7 @@ func (c *Client) checked(subject string, id int, err error) (int, error) {
 	case err != nil:
 		return 0, c.diagnose(subject, err)
 	case id < 1 || id > math.MaxInt32:
-		return 0, c.fault(NotARegistry, subject, nil)
+		return 0, c.fault(NotARegistry, subject, fmt.Errorf("it gave the schema id %d", id))
 	}
 	return id, nil
 }

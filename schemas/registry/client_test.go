@@ -190,7 +190,7 @@ func TestARegistryThatRefusesIsToldApartFromOneThatIsDown(t *testing.T) {
 		text   string
 	}{
 		{409, `{"error_code":409,"message":"Schema is incompatible with an earlier one"}`, Refused,
-			"store.orders-value: refuses the schema"},
+			`answered 409 (code 409, "Schema is incompatible with an earlier one"): it refuses the schema`},
 		{422, `{"error_code":42205,"message":"Subject is in read-only mode"}`, Refused, "42205"},
 		{422, `{"error_code":42201,"message":"Invalid schema"}`, Refused, "42201"},
 		{403, `{"error_code":40301,"message":"no"}`, Unauthorized, "registry.username"},

@@ -26,17 +26,18 @@ const (
 	Refused                    // any other answer: an incompatible schema, or a registry that takes none
 )
 
-// advice holds the meaning of each fault and the remedy.
+// advice holds the meaning of each fault and the remedy. The observation stands before it.
 var advice = [...]string{
-	Unreachable: "does not answer: expected a running registry at registry.url; `run` tries it again",
+	Unreachable: "gives no usable answer: expected a running registry at registry.url; `run` tries it again",
 	KeyChanged: "holds another key schema: under a second schema id the same row would have two keys and " +
 		"compaction would keep both; point registry.url at the registry that the topic was written with, or " +
 		"publish to new topics (kafka.topic_prefix)",
 	NotRegistered: "does not hold this schema as plain Avro: if it never did, register it (`storestream " +
 		"schema register`, or registry.auto_register); if it lost it, put it back under its id",
-	Unauthorized: "refuses the credentials: check registry.username and registry.password, or registry.token",
-	NotARegistry: "is no schema registry: expected JSON of Confluent's API; check registry.url, " +
-		"with its path if it has one (Apicurio: /apis/ccompat/v7)",
+	Unauthorized: "refuses the credentials: perhaps registry.username, registry.password or registry.token is " +
+		"wrong, or this user may not do this",
+	NotARegistry: "does not answer as a schema registry: expected JSON of Confluent's API; perhaps " +
+		"registry.url is another server's, or lacks its path (Apicurio: /apis/ccompat/v7)",
 	Moved: "redirects, which is not followed, because the credentials would go with the request: if the " +
 		"registry has moved, set registry.url to its new address",
 	Refused: "refuses the schema: look at `storestream schema check`, then change the schema file, the " +
@@ -56,11 +57,11 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
-	s := fmt.Sprintf("registry %s, %s: %s", e.URL, e.Subject, advice[e.Fault])
+	s := fmt.Sprintf("registry %s, %s: ", e.URL, e.Subject)
 	if e.Err != nil {
-		s += ": " + e.Err.Error()
+		s += e.Err.Error() + ": "
 	}
-	return s
+	return s + "it " + advice[e.Fault]
 }
 
 // Unwrap returns the cause.
@@ -78,37 +79,48 @@ func HasFault(err error, kinds ...Fault) bool {
 	return ok && slices.Contains(kinds, e.Fault)
 }
 
+// classes are the faults of answers, by status and code: the first that fits counts. Statuses of 500 and more
+// are tried again, also without the code of a registry. A status below that without a code is a page of
+// another server's, or of a proxy's.
+var classes = []struct {
+	from, to int // statuses
+	code     int // the first three digits of a code; 0: any, -1: none
+	fault    Fault
+}{
+	{300, 399, 0, Moved},
+	{401, 401, 0, Unauthorized}, {403, 403, 0, Unauthorized}, {407, 407, 0, Unauthorized},
+	{404, 404, 404, NotRegistered},
+	{408, 408, 0, Unreachable}, {425, 425, 0, Unreachable}, {429, 429, 0, Unreachable},
+	{409, 409, 0, Refused}, {422, 422, 0, Refused}, // an incompatible or invalid schema
+	// Unknown requests.
+	{404, 406, 0, NotARegistry}, {415, 415, 0, NotARegistry}, {501, 501, 0, NotARegistry},
+	{500, 599, 0, Unreachable},
+	{400, 499, -1, NotARegistry},
+}
+
 // diagnose turns an error of sr into an *Error about subject. It goes by the status and the code, never by
 // the text.
 func (c *Client) diagnose(subject string, err error) error {
-	if errors.Is(err, context.Canceled) {
+	if err == nil || errors.Is(err, context.Canceled) {
 		return err // the caller gave up: that says nothing about the registry
 	}
 	reply, ok := errors.AsType[*sr.ResponseError](err)
 	if !ok {
+		fault := Unreachable
 		if errors.As(err, new(*json.SyntaxError)) || errors.As(err, new(*json.UnmarshalTypeError)) ||
 			errors.As(err, new(*http.MaxBytesError)) {
-			return c.fault(NotARegistry, subject, nil)
+			fault = NotARegistry
 		}
-		return c.fault(Unreachable, subject, err)
+		return c.fault(fault, subject, err)
 	}
-	fault := Refused
-	switch code := reply.StatusCode; {
-	case code < 400:
-		fault = Moved
-	case code == http.StatusUnauthorized || code == http.StatusForbidden:
-		fault = Unauthorized
-	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= 500:
-		fault = Unreachable
-	case code == http.StatusNotFound && reply.ErrorCode/100 == 404:
-		fault = NotRegistered
-	case reply.ErrorCode == 0 || code == http.StatusNotFound || code == http.StatusMethodNotAllowed:
-		fault = NotARegistry
+	answer := fmt.Errorf("%s %s answered %d (code %d, %.600q)", reply.Method,
+		strings.TrimPrefix(reply.URL, strings.TrimRight(c.url, "/")), reply.StatusCode, reply.ErrorCode,
+		reply.Message)
+	for _, a := range classes {
+		if a.from <= reply.StatusCode && reply.StatusCode <= a.to && (a.code == 0 ||
+			a.code == reply.ErrorCode/100 || a.code < 0 && reply.ErrorCode == 0) {
+			return c.fault(a.fault, subject, answer)
+		}
 	}
-	text := ""
-	if reply.ErrorCode != 0 {
-		text = strings.Join(strings.Fields(reply.Message), " ")
-	}
-	return c.fault(fault, subject,
-		fmt.Errorf("it answered %d, code %d: %.600s", reply.StatusCode, reply.ErrorCode, text))
+	return c.fault(Refused, subject, answer)
 }

@@ -51,7 +51,11 @@ func rehearse(ctx context.Context, c Config, f *findings, name string) {
 	r, topic := c.Schemas.Get(name), c.Cluster.Topic(name)
 	found, err := producer.Rehearse(ctx, c.Cluster, r)
 	for _, concern := range found.Concerns {
-		f.add(Warning, concern.Topic, concern.Do, "%s is %s, expected %s", concern.Setting, concern.Found,
+		level := Warning
+		if concern.Unknown {
+			level = Note
+		}
+		f.add(level, concern.Topic, concern.Do, "%s is %s, expected %s", concern.Setting, concern.Found,
 			concern.Expected)
 	}
 	switch {
