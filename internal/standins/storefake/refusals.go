@@ -56,6 +56,18 @@ func ParseRefusal(text string) (Refusal, error) {
 	return f, f.check()
 }
 
+// String writes f as ParseRefusal reads it, but for the resources.
+func (f *Refusal) String() string {
+	status := silence
+	if f.Status > 0 {
+		status = strconv.Itoa(f.Status)
+	}
+	return fmt.Sprintf("%s:%d=%s", f.What, f.Limit, status)
+}
+
+// Code is the machine-readable code of the answer, in those forms of errors that have one.
+func (f *Refusal) Code() string { return string(f.What) + "_refused" }
+
 // check reports every impossible setting of f.
 func (f *Refusal) check() error {
 	var errs []error
@@ -63,8 +75,8 @@ func (f *Refusal) check() error {
 		errs = append(errs, fmt.Errorf("refuse %q: expected one of %q", f.What, questions))
 	}
 	if f.Limit < 0 || f.Status != 0 && (f.Status < 400 || f.Status > 599) {
-		errs = append(errs, fmt.Errorf("refuse %s:%d=%d: expected a limit from 0 on, and a status from 400 to "+
-			"599 or %s", f.What, f.Limit, f.Status, silence))
+		errs = append(errs, fmt.Errorf("refuse %s: expected a limit from 0 on, and a status from 400 to 599 or %s",
+			f, silence))
 	}
 	for _, name := range f.Of {
 		if !slices.Contains(Names(), name) {
@@ -109,7 +121,7 @@ func (x *exchange) refusal(res *resource, l *listed) *failure {
 			x.hang()
 		}
 		if yes {
-			return &failure{f.Status, string(f.What) + "_refused", refusalTexts[f.What], param}
+			return &failure{f.Status, f.Code(), refusalTexts[f.What], param}
 		}
 	}
 	return nil
