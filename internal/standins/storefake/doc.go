@@ -19,7 +19,8 @@
 //
 // Instants are kept in microseconds, as a real service's database would keep them. PostgreSQL shows all of
 // it. REST shows the whole second it lies in, because the document's form has no fraction, unless
-// Habits.Fractions is set. Config.WholeSeconds stamps whole seconds, so that both paths print the same instant.
+// Habits.Fractions is set. Config.WholeSeconds stamps whole seconds, so that both paths print the same
+// instant.
 //
 // Where further behaviour belongs: another reading of the document is a field of Readings, how a framework
 // writes its answers a field of Habits, a request that the service refuses is a Refusal, something that

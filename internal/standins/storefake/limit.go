@@ -2,9 +2,6 @@ package storefake
 
 import (
 	"cmp"
-	"math"
-	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -47,46 +44,4 @@ func (l *limiter) left() int {
 		return 0
 	}
 	return max(0, int(l.rate.Tokens()))
-}
-
-// tellRate tells the limit as frameworks do, also in answers that are not refused.
-func (x *exchange) tellRate() {
-	rules := x.read.Limit
-	if !x.read.Habits.RateHeaders || rules.PerSecond == 0 {
-		return
-	}
-	head := x.w.Header()
-	head.Set("X-RateLimit-Limit", strconv.Itoa(rules.burst()))
-	head.Set("X-RateLimit-Remaining", strconv.Itoa(x.server.limit.left()))
-}
-
-// refuse answers a request that must wait, in the form that the readings say.
-func (x *exchange) refuse(wait time.Duration) {
-	w, rules, now := x.w, x.read.Limit, x.server.clock.Now()
-	f := &failure{429, "rate_limited", "too many requests", ""}
-	switch rules.Status {
-	case 0:
-	case 503:
-		f = &failure{503, "unavailable", "the service is busy", ""}
-	default:
-		f.status = rules.Status
-	}
-	seconds := math.Ceil(wait.Seconds())
-	if x.read.Habits.RateHeaders {
-		w.Header().Set("X-RateLimit-Remaining", "0")
-		w.Header().Set("X-RateLimit-Reset", strconv.FormatInt(now.Unix()+int64(seconds), 10))
-	}
-	switch rules.RetryAfter {
-	case RetryAfterSeconds:
-		w.Header().Set("Retry-After", strconv.Itoa(int(seconds)))
-	case RetryAfterDate:
-		w.Header().Set("Retry-After", now.Add(time.Duration(seconds)*time.Second).Format(http.TimeFormat))
-	case RetryAfterZero:
-		w.Header().Set("Retry-After", "0")
-	}
-	if rules.HTML {
-		f.writeHTML(w)
-		return
-	}
-	x.fail(f)
 }
