@@ -58,15 +58,14 @@ func TestWithTheHabitsOfDotnet(t *testing.T) {
 		refuses: []string{"before:1753=400", "after:9998=500", "products/rows:40=504"}})
 }
 
-// The rule before_or_equal:today, a guard against deep pages, the throttle middleware, and a key that is no
-// longer good is a 403.
+// The rule before_or_equal:today, a guard against deep pages, the throttle middleware, and a key that was
+// revoked is a 403.
 func TestWithTheHabitsOfPHP(t *testing.T) {
 	t.Parallel()
 	furtherScenario(t)
 	withTheHabits(t, habits{stack: storefake.PHP, readings: func(r *storefake.Readings) {
 		r.MaxPage, r.Habits.KeyStatus = 100, 403
 		r.Limit = storefake.Limit{PerSecond: 200, Burst: 40}
-		r.Keys.Requests = 150
 	}, refuses: []string{"future:0=422", "orders/past:200=403", "products/row:3=500"},
 		resource: storefake.Products, id: 3, says: []string{"/store-products", "500"}})
 }
@@ -101,6 +100,7 @@ func withTheHabits(t *testing.T, h habits) {
 	s.showAllBut(h)
 	s.areAllUpToDateBut(h)
 
+	s.fake.RevokeKey()
 	s.shop(30) // rows go on to be published while the refusals last
 	s.showAllBut(h)
 

@@ -33,6 +33,7 @@ type variety struct {
 	steps   time.Duration               // the clock is set back by it, and later forward
 	restore bool                        // the service is restored from a backup
 	sweep   bool                        // a change may be late by ten minutes: a sweep brings it sooner
+	revoke  bool                        // the key is revoked once
 	backup  *storefake.Backup
 	backs   map[string]map[int64]time.Time // the rows that the restore took back, by resource
 	said    []string
@@ -185,9 +186,9 @@ var dimensions = [][]choice{
 	{
 		{"", nil}, reading("keys for 2 s", func(r *storefake.Readings) { r.Keys.Lifetime = 2 * time.Second }),
 		reading("keys for 100 requests", func(r *storefake.Readings) { r.Keys.Requests = 100 }),
-		reading("keys for 100 requests, then 403", func(r *storefake.Readings) {
-			r.Keys.Requests, r.Habits.KeyStatus = 100, 403
-		}),
+		{"403 for a key that was revoked", func(v *variety) {
+			v.fake.Readings.Habits.KeyStatus, v.revoke = 403, true
+		}},
 	},
 	{
 		{"", nil}, reading("padded money", func(r *storefake.Readings) { r.MoneyForm = storefake.MoneyPadded }),
@@ -415,6 +416,9 @@ func (v *variety) befall(s *stack, round int) {
 	switch round {
 	case 0:
 		s.fake.Clock().Advance(-v.steps)
+		if v.revoke {
+			s.fake.RevokeKey()
+		}
 	case 2:
 		s.fake.Clock().Advance(v.steps)
 	}
