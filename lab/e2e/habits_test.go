@@ -134,7 +134,7 @@ func (s *stack) showAllBut(h habits) {
 }
 
 // areAllUpToDateBut waits until `watermark list` says that settling is delayed for the resource of the row
-// that cannot be read, and why, and that all others are up to date.
+// that cannot be read, or that its first load is not finished, and why, and that all others are up to date.
 func (s *stack) areAllUpToDateBut(h habits) {
 	s.t.Helper()
 	eventually(s.t, "what cannot be read is told of its own resource alone", func() (bool, string) {
@@ -144,15 +144,12 @@ func (s *stack) areAllUpToDateBut(h habits) {
 			return false, list
 		}
 		for _, v := range all {
-			state := "following"
+			states := []string{"following"}
 			if v.Resource == h.resource {
-				state = "settling_delayed"
-				lacks := func(word string) bool { return !strings.Contains(v.Why, word) }
-				if slices.ContainsFunc(h.says, lacks) {
-					return false, v.Why
-				}
+				states = []string{"settling_delayed", "first_load"}
 			}
-			if v.State != state {
+			lacks := func(word string) bool { return !strings.Contains(v.Why, word) }
+			if !slices.Contains(states, v.State) || v.Resource == h.resource && slices.ContainsFunc(h.says, lacks) {
 				return false, fmt.Sprintf("%+v", v)
 			}
 		}
