@@ -51,6 +51,9 @@ const example = `  storefake --listen 127.0.0.1:8090 --orders 5000 --users 1000 
   # a service that pages by newest change, grants 37 rows a page, limits requests and fails now and then
   storefake --order updated-desc --max-page 37 --limit 5 --fault 500=0.02 --fault truncated=0.01
 
+  # a PHP service whose pages end at 10,000 rows and take too long above 500
+  storefake --stack php --nulls 0.05 --refuse past:10000=422 --refuse rows:500=504
+
   # one that answers from replicas of different age, loses a field for half a minute, and is then restored
   storefake --traffic 20 --replicas 3 --replica-lag 5s --without users.city --from 30s --until 60s \
             --restore 2m=1m`

@@ -7,11 +7,14 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 func noEnv(string) string { return "" }
@@ -113,6 +116,13 @@ func TestAllWrongSettingsAreNamedAtOnce(t *testing.T) {
 			t.Errorf("%q is not named in: %v", want, err)
 		}
 	}
+	for _, args := range [][]string{{"--stack", "cobol"}, {"--refuse", "past=400"}, {"--times", "roman"},
+		{"--key-status", "402"}} {
+		if err := run(t.Context(), args, noEnv, io.Discard, io.Discard); !errors.As(err, &usage) ||
+			!strings.Contains(err.Error(), args[1]) {
+			t.Errorf("%v: %v, expected a usage error that names it", args, err)
+		}
+	}
 	if err := run(t.Context(), []string{"--ordr", "id"}, noEnv, io.Discard, io.Discard); !errors.As(err,
 		&usage) {
 		t.Errorf("an unknown flag: %v, expected a usage error", err)
@@ -136,12 +146,33 @@ func TestDefaultsMayBeNamed(t *testing.T) {
 	flags := pflag.NewFlagSet("storefake", pflag.ContinueOnError)
 	s.declare(flags)
 	for flag, name := range map[string]string{"count": "total", "past-end": "empty", "oversize": "capped",
-		"order": "id", "money": "as-is", "retry-after": "seconds", "has-more": "follows"} {
+		"order": "id", "money": "as-is", "retry-after": "seconds", "has-more": "follows", "times": "as-is",
+		"null-form": "as-is", "errors": "as-is"} {
 		if err := flags.Set(flag, name); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := s.Readings.Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestFlagsAfterAStackChangeSingleHabits(t *testing.T) {
+	var s settings
+	flags := pflag.NewFlagSet("storefake", pflag.ContinueOnError)
+	s.declare(flags)
+	if err := flags.Parse([]string{"--fractions", "--stack", "php", "--null-form", "nan", "--refuse",
+		"past:10000=422", "--refuse", "users/rows:500=silence"}); err != nil {
+		t.Fatal(err)
+	}
+	h := s.Readings.Habits
+	if h.Times != storefake.TimesLaravel || h.Nulls != storefake.NullNaN || !h.Fractions ||
+		s.Readings.MoneyForm != storefake.MoneyString {
+		t.Errorf("%+v", s.Readings)
+	}
+	want := []storefake.Refusal{{What: storefake.PastRows, Limit: 10000, Status: 422},
+		{Of: []string{storefake.Users}, What: storefake.HeavyPages, Limit: 500}}
+	if !reflect.DeepEqual(s.Readings.Refusals, want) {
+		t.Errorf("%+v, expected %+v", s.Readings.Refusals, want)
 	}
 }

@@ -42,6 +42,7 @@ func (s *settings) declare(f *pflag.FlagSet) {
 	s.declareLimits(f, &s.Readings)
 	s.declareRows(f, &s.Readings)
 	s.declareAges(f, &s.Readings)
+	s.declareHabits(f, &s.Readings)
 	s.declareFaults(f)
 	s.declareSchedule(f)
 }
@@ -99,7 +100,8 @@ func (s *settings) declareReadings(f *pflag.FlagSet, r *storefake.Readings) {
 // declareRows declares the flags for rows that the document leaves open.
 func (s *settings) declareRows(f *pflag.FlagSet, r *storefake.Readings) {
 	f.Var(text(&r.MoneyForm), "money",
-		"form of money: as-is (49, 59.990001678466797), padded (49.00), string (\"49.00\"), exponent (49e0)")
+		"form of money: as-is (49, 59.990001678466797), padded (49.00), string (\"49.00\"), exponent (49e0), "+
+			"stripped (1E+3, Java's BigDecimal)")
 	f.BoolVar(&r.ExtraFields, "extra-fields", false, "fields that the document does not know")
 	f.StringSliceVar(&r.Without, "without", nil,
 		"fields that rows over REST lack, such as users.city,orders.status; with --from and --until they "+
@@ -135,6 +137,75 @@ func (s *settings) declareLimits(f *pflag.FlagSet, r *storefake.Readings) {
 	f.BoolVar(&r.Limit.HTML, "limit-html", false, "send an HTML body with a refused request")
 	f.DurationVar(&r.Keys.Lifetime, "key-lifetime", 0, "a key is good for this long (0 sets no limit)")
 	f.IntVar(&r.Keys.Requests, "key-requests", 0, "a key is good for this many requests (0 sets no limit)")
+}
+
+// declareHabits declares the flags for how a framework writes what the document leaves to it.
+func (s *settings) declareHabits(f *pflag.FlagSet, r *storefake.Readings) {
+	h := &r.Habits
+	f.Var(stackValue{r}, "stack",
+		"habits of a framework; the flags after it change single ones:"+stackTexts())
+	f.Var(text(&h.Times), "times", "form of instants: as-is (2026-11-25T10:15:00Z), python (+00:00), "+
+		"js (.000Z), java (10:15Z),\ndotnet (.0000000Z), laravel (.000000Z), postgres (2026-11-25 10:15:00+00), "+
+		"bigquery (2026-11-25 10:15:00 UTC)")
+	f.BoolVar(&h.Fractions, "fractions", false,
+		"show fractions of seconds, as far as --times has digits for them")
+	f.Var(text(&h.Integers), "integers", "form of integers in rows: as-is, strings (node-postgres' int8), "+
+		"floats (34.0, as pandas\nmakes of a column with nulls; not of ids)")
+	f.Var(text(&h.Nulls), "null-form", "form of null: as-is, nan (Python's json.dumps; instants are null), "+
+		"absent (Jackson's NON_NULL),\nempty (\"\", of instants), zero-date (MySQL's 0000-00-00 00:00:00, of "+
+		"instants)")
+	f.Var(text(&h.Meta), "meta-form", "form of numbers in meta: as-is, strings (node-postgres' count(*)), "+
+		"floats (1000.0),\nexponent (1000e0)")
+	f.Var(text(&h.More), "has-more-form",
+		"form of meta.has_more: as-is, string (\"true\"), number (1, MySQL's boolean)")
+	f.Var(text(&h.Empty), "empty-form",
+		"data of a page without rows: as-is ([]), null (Go's nil slice), absent (Go's omitempty)")
+	f.Var(text(&h.Case), "case",
+		"case of the keys around rows: as-is (has_more), camel (ASP.NET Core's hasMore), pascal (HasMore)")
+	f.BoolVar(&h.Surplus, "surplus-keys", false,
+		"meta first, and keys around the rows that the document does not have")
+	f.BoolVar(&h.Mark, "byte-order-mark", false,
+		"a byte order mark before each JSON body, as of a PHP file that has one")
+	f.Var(text(&h.Errors), "errors", "form of errors: as-is, fastapi (422 detail), nest (statusCode), "+
+		"spring (no message), problem\n(RFC 9457, ASP.NET Core), laravel (422 errors), wordpress (rest_..., "+
+		"WooCommerce)")
+	f.IntVar(&h.KeyStatus, "key-status", 401, "status for a key that is not good: 401, 403")
+	f.BoolVar(&h.Slash, "slash", false,
+		"redirect to the path with a slash at its end, as Django's APPEND_SLASH does")
+	f.BoolVar(&h.RateHeaders, "rate-headers", false, "X-RateLimit-* headers, as Laravel's throttle sends them")
+	f.Var(refusalsValue{r}, "refuse", "requests to refuse, as question:limit=status or =silence, and of one "+
+		"resource as\nusers/question:limit=status; repeat it. past:10000=400: pages beyond that row "+
+		"(Elasticsearch's\nmax_result_window; Akeneo 422, NetSuite past:100000); rows:500=504: pages of more "+
+		"rows; row:7=500: pages\nwith that row (FastAPI's NaN); before:1753=400: dates in years before (SQL "+
+		"Server's datetime);\nafter:9998=500: dates in years after; future:0=422: dates more than so many days "+
+		"after today")
+}
+
+// stackValue is a flag that sets a stack's habits.
+type stackValue struct{ to *storefake.Readings }
+
+func (v stackValue) String() string     { return "" }
+func (v stackValue) Type() string       { return "name" }
+func (v stackValue) Set(s string) error { return storefake.Stack(s).Apply(v.to) }
+
+// stackTexts is what the help says of each stack.
+func stackTexts() string {
+	text := ""
+	for _, stack := range storefake.Stacks {
+		text += fmt.Sprintf("\n  %s: %s", stack, storefake.About[stack])
+	}
+	return text
+}
+
+// refusalsValue is a flag that adds a refusal each time.
+type refusalsValue struct{ to *storefake.Readings }
+
+func (v refusalsValue) String() string { return "" }
+func (v refusalsValue) Type() string   { return "refusal" }
+func (v refusalsValue) Set(s string) error {
+	refusal, err := storefake.ParseRefusal(s)
+	v.to.Refusals = append(v.to.Refusals, refusal)
+	return err
 }
 
 func (s *settings) declareFaults(f *pflag.FlagSet) {

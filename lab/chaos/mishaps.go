@@ -70,6 +70,7 @@ type event struct {
 	how       string
 	resources []string
 	fault     storefake.Fault
+	refusal   storefake.Refusal
 	amount    float64
 	readings  func(*storefake.Readings)
 	back      time.Duration

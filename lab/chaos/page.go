@@ -96,6 +96,23 @@ func (f *fleet) blocked(ctx context.Context, name, want string, since []int64) (
 	return text, false
 }
 
+// suffers says which resource shows more of a refusal with this code than it may: refused must not be
+// blocked, and no other resource may show it. It returns "" if there is none.
+func (f *fleet) suffers(ctx context.Context, refused, code string) string {
+	for _, i := range f.instances {
+		p, err := i.look(ctx)
+		if err != nil {
+			continue
+		}
+		for _, r := range p.Resources {
+			if r.Owned && strings.Contains(r.Why, code) && (r.Name != refused || r.State == "blocked") {
+				return fmt.Sprintf("%s shows %s as %s: %s", i.name(), r.Name, r.State, r.Why)
+			}
+		}
+	}
+	return ""
+}
+
 // hasLogged looks for a line with all these words.
 func (i *instance) hasLogged(since int64, words ...string) bool {
 	log, err := os.Open(i.log())

@@ -12,9 +12,12 @@ import (
 )
 
 // floor is how a topic shows an instant of the service: PostgreSQL's to the millisecond, REST's to the
-// second.
+// second, unless REST shows fractions too.
 func (s *stack) floor(resource string, at time.Time) time.Time {
 	if s.postgres != nil && (resource == storefake.Orders || resource == storefake.OrderItems) {
+		return at.Truncate(time.Millisecond)
+	}
+	if s.fake.Readings().Habits.Fractions {
 		return at.Truncate(time.Millisecond)
 	}
 	return at.Truncate(time.Second)

@@ -33,6 +33,7 @@ type variety struct {
 	steps   time.Duration               // the clock is set back by it, and later forward
 	restore bool                        // the service is restored from a backup
 	sweep   bool                        // a change may be late by ten minutes: a sweep brings it sooner
+	revoke  bool                        // the key is revoked once
 	backup  *storefake.Backup
 	backs   map[string]map[int64]time.Time // the rows that the restore took back, by resource
 	said    []string
@@ -63,6 +64,34 @@ func late(name string, apply func(*storefake.Readings)) choice {
 	}}
 }
 
+// framework is a service of a stack.
+func framework(of storefake.Stack) choice {
+	return choice{"habits of " + string(of), func(v *variety) {
+		if err := of.Apply(&v.fake.Readings); err != nil {
+			panic(err)
+		}
+	}}
+}
+
+// refusing is a service that refuses requests by what they ask for, until the shop falls silent. A sweep
+// brings what was refused sooner than the next try would.
+func refusing(name string, apply func(*storefake.Readings), refusals ...string) choice {
+	return choice{name, func(v *variety) {
+		r := &v.fake.Readings
+		if v.sweep = true; apply != nil {
+			apply(r)
+		}
+		for _, text := range refusals {
+			refusal, err := storefake.ParseRefusal(text)
+			if err != nil {
+				panic(err)
+			}
+			r.Refusals = append(r.Refusals, refusal)
+		}
+		v.over = append(v.over, func(r *storefake.Readings) { r.Refusals = nil })
+	}}
+}
+
 // eve is where a clock of its own begins: a moment before a midnight so long ago that by our clock, too, the
 // day is over.
 func eve() time.Time {
@@ -71,6 +100,25 @@ func eve() time.Time {
 
 // dimensions are all that the document leaves open. The first value of each is the plainest.
 var dimensions = [][]choice{
+	{
+		{"", nil}, framework(storefake.Python), framework(storefake.Node), framework(storefake.Java),
+		framework(storefake.Dotnet), framework(storefake.PHP),
+		reading("forms of no stack", func(r *storefake.Readings) {
+			r.Habits = storefake.Habits{Times: storefake.TimesPostgres, Meta: storefake.MetaFloat,
+				Empty: storefake.EmptyAbsent, Case: storefake.CasePascal, Errors: storefake.ErrorWord}
+		}),
+		reading("other forms of no stack", func(r *storefake.Readings) {
+			r.Habits = storefake.Habits{Times: storefake.TimesBigQuery, Meta: storefake.MetaExponent,
+				More: storefake.MoreString, Nulls: storefake.NullEmpty, Integers: storefake.IntegerFloat}
+		}),
+	},
+	{{"", nil}, reading("fractions of seconds", func(r *storefake.Readings) { r.Habits.Fractions = true })},
+	{
+		{"", nil}, refusing("a row makes its page a 500", nil, "users/row:7=500", "orders/row:7=500"),
+		refusing("no page past row 120", func(r *storefake.Readings) { r.MaxPage = 40 }, "past:120=422"),
+		refusing("pages above 50 rows are a 504", nil, "rows:50=504"),
+		refusing("dates out of range", nil, "before:1753=400", "after:9998=500", "future:0=406"),
+	},
 	{
 		reading("by id", func(r *storefake.Readings) { r.Order = storefake.ByID }),
 		reading("by updated_at", func(r *storefake.Readings) { r.Order = storefake.ByUpdated }),
@@ -85,7 +133,8 @@ var dimensions = [][]choice{
 	{
 		{"", nil}, reading("count of the page", func(r *storefake.Readings) { r.Count = storefake.CountPage }),
 		{"count an estimate", func(v *variety) {
-			v.fake.Readings.Count, v.args = storefake.CountEstimate, []string{"--set", "store.dialect.count=estimate"}
+			v.fake.Readings.Count = storefake.CountEstimate
+			v.args = append(v.args, "--set", "store.dialect.count=estimate")
 		}},
 	},
 	{
@@ -137,6 +186,9 @@ var dimensions = [][]choice{
 	{
 		{"", nil}, reading("keys for 2 s", func(r *storefake.Readings) { r.Keys.Lifetime = 2 * time.Second }),
 		reading("keys for 100 requests", func(r *storefake.Readings) { r.Keys.Requests = 100 }),
+		{"403 for a key that was revoked", func(v *variety) {
+			v.fake.Readings.Habits.KeyStatus, v.revoke = 403, true
+		}},
 	},
 	{
 		{"", nil}, reading("padded money", func(r *storefake.Readings) { r.MoneyForm = storefake.MoneyPadded }),
@@ -213,7 +265,7 @@ func sensible(p plan) bool {
 	v := varietyOf(p, 0)
 	r := &v.fake.Readings
 	incomplete := r.MaxPages > 0 || r.PageTurns > 0 || r.HasMore == storefake.MoreAlways ||
-		r.Cache.For > time.Second
+		r.Cache.For > time.Second || len(r.Refusals) > 0
 	otherClock := v.fake.Offset != 0 || !v.fake.Start.IsZero() || v.steps > 0
 	switch {
 	case incomplete && len(v.loaded) > 0, v.database && otherClock,
@@ -364,6 +416,9 @@ func (v *variety) befall(s *stack, round int) {
 	switch round {
 	case 0:
 		s.fake.Clock().Advance(-v.steps)
+		if v.revoke {
+			s.fake.RevokeKey()
+		}
 	case 2:
 		s.fake.Clock().Advance(v.steps)
 	}

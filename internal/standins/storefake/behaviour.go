@@ -39,7 +39,7 @@ func (b *Behaviour) SetReadings(change func(*Readings)) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.readings
-	r.Without = slices.Clone(r.Without)
+	r.Without, r.Refusals = slices.Clone(r.Without), slices.Clone(r.Refusals)
 	change(&r)
 	if err := r.Check(); err != nil {
 		return err

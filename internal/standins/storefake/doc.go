@@ -18,11 +18,13 @@
 // PostgreSQL has committed. Readings and faults may be changed while the service runs.
 //
 // Instants are kept in microseconds, as a real service's database would keep them. PostgreSQL shows all of
-// it, REST the whole second it lies in, because the document's form has no fraction. Config.WholeSeconds
-// stamps whole seconds, so that both paths print the same instant.
+// it. REST shows the whole second it lies in, because the document's form has no fraction, unless
+// Habits.Fractions is set. Config.WholeSeconds stamps whole seconds, so that both paths print the same
+// instant.
 //
-// Where further behaviour belongs: another reading of the document is a field of Readings, something that
-// goes wrong is a Fault, and exchange.go obeys both. What befalls the service as a whole is a method: its
+// Where further behaviour belongs: another reading of the document is a field of Readings, how a framework
+// writes its answers a field of Habits, a request that the service refuses is a Refusal, something that
+// goes wrong is a Fault, and exchange.go obeys them all. What befalls the service as a whole is a method: its
 // clock steps (Store.StepClock), it is restored from a backup (Store.Backup, Fake.Restore), a column is
 // renamed or dropped (Store.Exec).
 //

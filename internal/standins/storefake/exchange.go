@@ -3,6 +3,7 @@ package storefake
 import (
 	"cmp"
 	"encoding/json"
+	"math"
 	"net"
 	"net/http"
 	"strconv"
@@ -33,8 +34,12 @@ type listed struct {
 }
 
 func (x *exchange) route() {
-	res, data := x.server.paths[x.r.URL.Path]
-	key := x.r.URL.Path == x.server.base+"/store-api-keys"
+	path := x.r.URL.Path
+	if x.read.Habits.Slash {
+		path = strings.TrimSuffix(path, "/")
+	}
+	res, data := x.server.paths[path]
+	key := path == x.server.base+"/store-api-keys"
 	switch {
 	case x.r.URL.Path == "/elsewhere":
 		x.w.entry.Resource = "elsewhere"
@@ -42,7 +47,7 @@ func (x *exchange) route() {
 		_, _ = x.w.Write([]byte("<html><body>Please sign in.</body></html>\n"))
 		return
 	case !key && !data:
-		notFound.write(x.w)
+		x.fail(notFound)
 		return
 	case key:
 		x.w.entry.Resource = "key"
@@ -51,13 +56,18 @@ func (x *exchange) route() {
 	}
 	if x.r.Method != http.MethodGet {
 		x.w.Header().Set("Allow", http.MethodGet)
-		methodNotAllowed.write(x.w)
+		x.fail(methodNotAllowed)
+		return
+	}
+	if x.read.Habits.Slash && path == x.r.URL.Path {
+		x.addSlash()
 		return
 	}
 	if d := x.server.limit.wait(x.read.Limit); d > 0 {
-		refuse(x.w, x.read.Limit, d, x.server.clock.Now())
+		x.refuse(d)
 		return
 	}
+	x.tellRate()
 	if key {
 		x.serveKey()
 		return
@@ -69,7 +79,15 @@ func (x *exchange) serveKey() {
 	key := x.server.keys.current(x.read.Keys)
 	body, _ := json.Marshal(map[string]string{"api_key": key}) // of strings: cannot fail
 	x.w.Header().Set("Content-Type", "application/json")
-	_, _ = x.w.Write(append(body, '\n'))
+	_, _ = x.w.Write(append(x.read.Habits.begin(nil), append(body, '\n')...))
+}
+
+// addSlash sends the client on to the path with a slash at its end.
+func (x *exchange) addSlash() {
+	to := *x.r.URL
+	to.Path += "/"
+	x.w.Header().Set("Location", to.RequestURI())
+	x.w.WriteHeader(http.StatusMovedPermanently)
 }
 
 func (x *exchange) serveData(res *resource) {
@@ -80,13 +98,13 @@ func (x *exchange) serveData(res *resource) {
 		return
 	}
 	if !s.keys.admit(x.r) {
-		unauthorized.write(x.w)
+		x.fail(unauthorized)
 		return
 	}
 	x.read.turnPages(x.number, s.seed)
 	asked, f := parseParams(res, x.r.URL.Query(), &x.read, s.tables.words)
 	if f != nil {
-		f.write(x.w)
+		x.fail(f)
 		return
 	}
 	x.w.Header().Set("Content-Type", "application/json")
@@ -102,12 +120,16 @@ func (x *exchange) serveData(res *resource) {
 	made := s.clock.age() // before the rows are looked at: an answer is not younger than it seems
 	l := x.list(res, asked)
 	if l == nil {
-		pastEnd(x.w, x.read.PastEnd)
+		x.fail(pastEnd(x.read.PastEnd))
 		return
 	}
-	x.w.entry.Rows = len(l.rows)
+	if f := x.refusal(res, l); f != nil {
+		x.fail(f)
+		return
+	}
 	r := renderer{words: s.tables.words, read: &x.read, garbled: s.behaviour.garbling(x.faults.GarbledRows),
 		seed: s.seed}
+	x.w.entry.Rows = len(l.rows)
 	body := r.appendListing(nil, res, l.page, l.asked, l.more)
 	if x.fault == NoFault {
 		s.cache.keep(x.r, x.read.Cache, cached{made, x.w.Header().Get("Date"), body, len(l.rows)})
@@ -154,27 +176,74 @@ func (x *exchange) failFirst() bool {
 	w := x.w
 	switch x.fault {
 	case ServerError:
-		internalError.write(w)
+		x.fail(internalError)
 	case ServerErrorHTML:
 		internalError.writeHTML(w)
 	case TooMany:
-		refuse(w, x.read.Limit, time.Second, x.server.clock.Now())
+		x.refuse(time.Second)
 	case Unauthorized:
-		unauthorized.write(w)
+		x.fail(unauthorized)
 	case Revoke:
 		x.server.keys.revoke()
-		unauthorized.write(w)
+		x.fail(unauthorized)
 	case Redirect:
 		http.Redirect(w, x.r, cmp.Or(x.faults.RedirectTo, "/elsewhere"), http.StatusFound)
 	case Hang:
-		<-x.r.Context().Done()
-		panic(http.ErrAbortHandler)
+		x.hang()
 	case Reset:
 		reset(w)
 	default:
 		return false
 	}
 	return true
+}
+
+// hang gives no answer until the client gives up.
+func (x *exchange) hang() {
+	<-x.r.Context().Done()
+	panic(http.ErrAbortHandler)
+}
+
+// tellRate tells the limit as frameworks do, also in answers that are not refused.
+func (x *exchange) tellRate() {
+	rules := x.read.Limit
+	if !x.read.Habits.RateHeaders || rules.PerSecond == 0 {
+		return
+	}
+	head := x.w.Header()
+	head.Set("X-RateLimit-Limit", strconv.Itoa(rules.burst()))
+	head.Set("X-RateLimit-Remaining", strconv.Itoa(x.server.limit.left()))
+}
+
+// refuse answers a request that must wait, in the form that the readings say.
+func (x *exchange) refuse(wait time.Duration) {
+	w, rules, now := x.w, x.read.Limit, x.server.clock.Now()
+	f := &failure{429, "rate_limited", "too many requests", ""}
+	switch rules.Status {
+	case 0:
+	case 503:
+		f = &failure{503, "unavailable", "the service is busy", ""}
+	default:
+		f.status = rules.Status
+	}
+	seconds := math.Ceil(wait.Seconds())
+	if x.read.Habits.RateHeaders {
+		w.Header().Set("X-RateLimit-Remaining", "0")
+		w.Header().Set("X-RateLimit-Reset", strconv.FormatInt(now.Unix()+int64(seconds), 10))
+	}
+	switch rules.RetryAfter {
+	case RetryAfterSeconds:
+		w.Header().Set("Retry-After", strconv.Itoa(int(seconds)))
+	case RetryAfterDate:
+		w.Header().Set("Retry-After", now.Add(time.Duration(seconds)*time.Second).Format(http.TimeFormat))
+	case RetryAfterZero:
+		w.Header().Set("Retry-After", "0")
+	}
+	if rules.HTML {
+		f.writeHTML(w)
+		return
+	}
+	x.fail(f)
 }
 
 // reset closes the connection so that the client sees it reset, not ended.

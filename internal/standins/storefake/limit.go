@@ -2,9 +2,6 @@ package storefake
 
 import (
 	"cmp"
-	"math"
-	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -18,6 +15,9 @@ type limiter struct {
 	rate  *rate.Limiter
 }
 
+// burst is how many requests may come at once.
+func (l *Limit) burst() int { return cmp.Or(l.Burst, max(1, int(l.PerSecond))) }
+
 // wait returns how long the client should wait, or 0 if the request may pass.
 func (l *limiter) wait(rules Limit) time.Duration {
 	if rules.PerSecond == 0 {
@@ -26,8 +26,7 @@ func (l *limiter) wait(rules Limit) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.rate == nil || l.rules != rules {
-		burst := cmp.Or(rules.Burst, max(1, int(rules.PerSecond)))
-		l.rules, l.rate = rules, rate.NewLimiter(rate.Limit(rules.PerSecond), burst)
+		l.rules, l.rate = rules, rate.NewLimiter(rate.Limit(rules.PerSecond), rules.burst())
 	}
 	r := l.rate.Reserve()
 	d := r.Delay()
@@ -37,28 +36,12 @@ func (l *limiter) wait(rules Limit) time.Duration {
 	return d
 }
 
-// refuse answers a request that must wait, in the form that rules say.
-func refuse(w http.ResponseWriter, rules Limit, wait time.Duration, now time.Time) {
-	f := &failure{429, "rate_limited", "too many requests"}
-	switch rules.Status {
-	case 0:
-	case 503:
-		f = &failure{503, "unavailable", "the service is busy"}
-	default:
-		f.status = rules.Status
+// left is how many requests may pass at once now.
+func (l *limiter) left() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.rate == nil {
+		return 0
 	}
-	seconds := math.Ceil(wait.Seconds())
-	switch rules.RetryAfter {
-	case RetryAfterSeconds:
-		w.Header().Set("Retry-After", strconv.Itoa(int(seconds)))
-	case RetryAfterDate:
-		w.Header().Set("Retry-After", now.Add(time.Duration(seconds)*time.Second).Format(http.TimeFormat))
-	case RetryAfterZero:
-		w.Header().Set("Retry-After", "0")
-	}
-	if rules.HTML {
-		f.writeHTML(w)
-		return
-	}
-	f.write(w)
+	return max(0, int(l.rate.Tokens()))
 }

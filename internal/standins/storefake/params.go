@@ -33,7 +33,7 @@ func parseParams(res *resource, values url.Values, read *Readings, words *dictio
 	if !values.Has("created_from") && !values.Has("created_to") && !values.Has("updated_from") &&
 		!values.Has("updated_to") {
 		return p, &failure{400, "missing_required_param",
-			"one of created_from, created_to, updated_from, updated_to is required"}
+			"one of created_from, created_to, updated_from, updated_to is required", ""}
 	}
 	for _, d := range []struct {
 		name string
@@ -122,7 +122,9 @@ func (p *params) parseFilter(res *resource, values url.Values, words *dictionary
 	return nil
 }
 
-func invalid(name, rule string) *failure { return &failure{400, "invalid_param", name + " " + rule} }
+func invalid(name, rule string) *failure {
+	return &failure{400, "invalid_param", name + " " + rule, name}
+}
 
 // bounds is the part of a listing that a page holds. The page after a short or an empty page continues after
 // its last row, so every row is on some page.

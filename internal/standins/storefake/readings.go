@@ -69,6 +69,9 @@ type Readings struct {
 	Replicas   int
 	ReplicaLag time.Duration
 	Cache      Cache
+
+	Habits   Habits
+	Refusals []Refusal // the first that fits a request answers it
 }
 
 // Count says what meta.count counts.
@@ -143,6 +146,7 @@ const (
 	MoneyPadded   MoneyForm = "padded"   // 49.00, 49.50
 	MoneyString   MoneyForm = "string"   // "49.00", "49.50"
 	MoneyExponent MoneyForm = "exponent" // 49e0, 495e-1
+	MoneyStripped MoneyForm = "stripped" // 49, 49.5, 1E+3: Java's stripTrailingZeros().toString()
 )
 
 // Limit is the rate limit on all requests together, by the machine's clock.
@@ -207,10 +211,14 @@ func (r *Readings) Check() error {
 		known("past-end", r.PastEnd, "empty", PastEndBadRequest, PastEndNotFound, PastEndLast),
 		known("oversize", r.Oversize, "capped", OversizeRefused),
 		known("order", r.Order, "id", ByUpdated, ByUpdatedDesc, ByPinned, ByHash, ByShuffle),
-		known("money", r.MoneyForm, "as-is", MoneyPadded, MoneyString, MoneyExponent),
+		known("money", r.MoneyForm, "as-is", MoneyPadded, MoneyString, MoneyExponent, MoneyStripped),
 		known("retry-after", r.Limit.RetryAfter, "seconds", RetryAfterDate, RetryAfterZero, RetryAfterAbsent),
 		share("nulls", r.Nulls), share("new-statuses", r.NewStatuses), share("deletes", r.Deletes),
 		share("used-ids", r.UsedIDs), share("empty-pages", r.EmptyPages), share("short-pages", r.ShortPages),
+	}
+	errs = append(errs, r.Habits.check())
+	for i := range r.Refusals {
+		errs = append(errs, r.Refusals[i].check())
 	}
 	for _, name := range r.Without {
 		if _, _, ok := fieldNamed(name); !ok {

@@ -18,30 +18,55 @@ type renderer struct {
 
 // appendListing writes the body of a data endpoint's answer.
 func (r *renderer) appendListing(dst []byte, res *resource, p page, asked params, more bool) []byte {
-	dst = append(dst, `{"data":[`...)
+	h := &r.read.Habits
+	dst = append(h.begin(dst), '{')
+	if h.Surplus {
+		dst = append(r.appendMeta(dst, p, asked, more), `,"links":{"next":null},"pageable":{"sorted":true},`...)
+		dst = r.appendData(dst, res, p)
+		return append(dst, `"status":"ok"}`+"\n"...)
+	}
+	dst = r.appendMeta(r.appendData(dst, res, p), p, asked, more)
+	return append(dst, "}\n"...)
+}
+
+// appendData writes the rows, and a comma.
+func (r *renderer) appendData(dst []byte, res *resource, p page) []byte {
+	h := &r.read.Habits
+	switch {
+	case len(p.rows) == 0 && h.Empty == EmptyAbsent:
+		return dst
+	case len(p.rows) == 0 && h.Empty == EmptyNull:
+		return append(h.appendKey(dst, "data"), "null,"...)
+	}
+	dst = append(h.appendKey(dst, "data"), '[')
 	for i, row := range p.rows {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
 		dst = r.appendRow(dst, res, row)
 	}
-	count := p.total
+	return append(dst, "],"...)
+}
+
+// appendMeta writes what is said of a page.
+func (r *renderer) appendMeta(dst []byte, p page, asked params, more bool) []byte {
+	h, count := &r.read.Habits, p.total
 	switch r.read.Count {
 	case CountPage:
 		count = len(p.rows)
 	case CountEstimate:
 		count = estimate(p.total, r.seed)
 	}
-	dst = strconv.AppendInt(append(dst, `],"meta":{"page":`...), int64(asked.page), 10)
+	dst = append(h.appendKey(dst, "meta"), '{')
+	dst = append(h.appendNumber(h.appendKey(dst, "page"), asked.page), ',')
 	switch r.read.PageWord {
 	case PageGranted:
-		dst = strconv.AppendInt(append(dst, `,"page_size":`...), int64(asked.pageSize), 10)
+		dst = append(h.appendNumber(h.appendKey(dst, "page_size"), asked.pageSize), ',')
 	case PageAsked:
-		dst = strconv.AppendInt(append(dst, `,"page_size":`...), int64(asked.asked), 10)
+		dst = append(h.appendNumber(h.appendKey(dst, "page_size"), asked.asked), ',')
 	}
-	dst = strconv.AppendInt(append(dst, `,"count":`...), int64(count), 10)
-	dst = strconv.AppendBool(append(dst, `,"has_more":`...), more)
-	return append(dst, "}}\n"...)
+	dst = append(h.appendNumber(h.appendKey(dst, "count"), count), ',')
+	return append(h.appendMore(h.appendKey(dst, "has_more"), more), '}')
 }
 
 // estimate is a guess at n. It is the same for the same n, and now and then right.
@@ -63,7 +88,8 @@ func (r *renderer) appendRow(dst []byte, res *resource, row []cell) []byte {
 		dst = append(dst, `"object":"row","labels":{"tier":"gold","ids":[1,2]},`...)
 	}
 	for i, f := range res.fields {
-		if i == 0 && garble == NoID || r.lacks(res, f.name) {
+		if i == 0 && garble == NoID || r.lacks(res, f.name) ||
+			row[i] == null && r.read.Habits.Nulls == NullAbsent {
 			continue
 		}
 		dst = append(dst, f.key...)
@@ -71,7 +97,7 @@ func (r *renderer) appendRow(dst []byte, res *resource, row []cell) []byte {
 			dst = append(append(dst, text...), ',')
 			continue
 		}
-		dst = append(r.appendCell(dst, f.kind, row[i]), ',')
+		dst = append(r.appendCell(dst, f, row[i]), ',')
 	}
 	if r.read.ExtraFields {
 		return append(dst, `"_etag":"W/\"1\"","archived":false,"note":null}`...)
@@ -88,16 +114,17 @@ func (r *renderer) lacks(res *resource, field string) bool {
 	})
 }
 
-func (r *renderer) appendCell(dst []byte, k kind, c cell) []byte {
+func (r *renderer) appendCell(dst []byte, f field, c cell) []byte {
+	h := &r.read.Habits
 	if c == null {
-		return append(dst, "null"...)
+		return append(dst, h.null(f.kind)...)
 	}
-	switch k {
+	switch f.kind {
 	case integer:
-		return strconv.AppendInt(dst, int64(c), 10)
+		return h.appendInteger(dst, f.name, int64(c))
 	case instant:
 		dst = append(dst, '"')
-		return append(appendInstant(dst, c), '"')
+		return append(h.appendInstant(dst, c.time()), '"')
 	case money:
 		return r.appendMoney(dst, c)
 	case coordinate:
@@ -105,11 +132,6 @@ func (r *renderer) appendCell(dst []byte, k kind, c cell) []byte {
 	default:
 		return appendText(dst, r.words.text(c))
 	}
-}
-
-// appendInstant writes YYYY-MM-DDThh:mm:ssZ, the second that c lies in.
-func appendInstant(dst []byte, c cell) []byte {
-	return c.time().AppendFormat(dst, "2006-01-02T15:04:05Z")
 }
 
 func (r *renderer) appendMoney(dst []byte, c cell) []byte {
@@ -120,6 +142,8 @@ func (r *renderer) appendMoney(dst []byte, c cell) []byte {
 		return append(appendPadded(append(dst, '"'), string(r.words.appendMoney(nil, c))), '"')
 	case MoneyExponent:
 		return appendExponent(dst, string(r.words.appendMoney(nil, c)))
+	case MoneyStripped:
+		return appendStripped(dst, string(r.words.appendMoney(nil, c)))
 	default:
 		return r.words.appendMoney(dst, c)
 	}
@@ -148,6 +172,25 @@ func appendExponent(dst []byte, s string) []byte {
 	}
 	dst = append(append(append(dst, sign...), digits...), 'e')
 	return strconv.AppendInt(dst, int64(-len(fraction)), 10)
+}
+
+// appendStripped writes the shortest decimal, as Java's stripTrailingZeros().toString() does.
+func appendStripped(dst []byte, s string) []byte {
+	if strings.Contains(s, ".") {
+		s = strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+	}
+	digits := strings.TrimRight(s, "0")
+	zeros := len(s) - len(digits)
+	if zeros == 0 || strings.Contains(s, ".") || digits == "" || digits == "-" {
+		return append(dst, s...)
+	}
+	first := 1 + len(digits) - len(strings.TrimPrefix(digits, "-"))
+	power := zeros + len(digits) - first
+	dst = append(dst, digits[:first]...)
+	if len(digits) > first {
+		dst = append(append(dst, '.'), digits[first:]...)
+	}
+	return strconv.AppendInt(append(dst, "E+"...), int64(power), 10)
 }
 
 func appendText(dst []byte, s string) []byte {
