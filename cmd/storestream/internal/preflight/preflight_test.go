@@ -36,11 +36,11 @@ func try(t *testing.T, s *stage.Stage, more ...string) []Finding {
 // opened is what the settings describe.
 func opened(t *testing.T, cfg *config.Config, set *schemas.Set) Config {
 	t.Helper()
-	c := Config{Settings: cfg, Schemas: set}
+	c := Config{Settings: cfg, Schemas: set, Requests: new(Requests)}
 	var errs [3]error
 	c.Registry, errs[0] = connect.Registry(cfg)
 	c.Cluster, errs[1] = connect.Kafka(cfg, "checker", zap.NewNop(), nil)
-	c.Sources, errs[2] = connect.OpenSources(cfg, zap.NewNop(), connect.Soon)
+	c.Sources, errs[2] = connect.OpenSources(cfg, zap.NewNop(), c.Requests.Watch)
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
 	}
