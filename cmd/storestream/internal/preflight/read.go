@@ -44,9 +44,8 @@ func tryService(ctx context.Context, c Config, f *findings) {
 			"the service's clock and this machine's differ by %s", terminal.Duration(skew.Abs()))
 	}
 	if slow := cmp.Or(c.slow, c.Settings.Store.RequestTimeout/2); c.Requests.took > slow {
-		f.add(Warning, "slow", "set store.request_timeout to more. Perhaps the service has no index on its dates",
-			"%s took %s, and store.request_timeout is %s", c.Requests.slowest, terminal.Duration(c.Requests.took),
-			terminal.Duration(c.Settings.Store.RequestTimeout))
+		f.add(Warning, "slow", "set store.request_timeout to more", "%s took %s, and store.request_timeout is %s",
+			c.Requests.slowest, terminal.Duration(c.Requests.took), terminal.Duration(c.Settings.Store.RequestTimeout))
 	}
 	for _, known := range c.Sources.Dialect().Known() {
 		level := OK
