@@ -186,8 +186,7 @@ func (rd *reading) ask(ctx context.Context, s poller.Source, what string, r poll
 		rd.rows += len(b.Rows)
 		for _, row := range b.Rejects {
 			why := fmt.Sprintf("row %d breaks the contract in %q: %s", row.ID, row.Field, row.Err)
-			rd.rejected = cmp.Or(rd.rejected, why)
-			rd.rejects[why+string(row.Row)] = true
+			rd.rejected, rd.rejects[why+string(row.Row)] = cmp.Or(rd.rejected, why), true
 		}
 		if ended = b.Done != nil; ended {
 			rd.delayed, rd.empty = cmp.Or(rd.delayed, b.Done.Delayed), b.Done.Empty
@@ -214,8 +213,8 @@ func (rd *reading) report(ctx context.Context, c Config, f *findings, name strin
 	}
 	switch {
 	case client.RefusedForRate(rd.err):
-		f.add(Warning, name, "perhaps somebody uses the key at the limit of its rate: a running instance that is "+
-			"catching up, or another program; lower store.max_requests_per_second if it goes on", "%s", rd.err)
+		f.add(Warning, name, "perhaps a running instance or another program uses up the key's rate. If it goes "+
+			"on, lower store.max_requests_per_second", "%s", rd.err)
 	case rd.err != nil && errors.Is(rd.err, ctx.Err()):
 		f.add(level, name, "", "not answered within %s: %s (%s read before)", terminal.Duration(c.within()),
 			rd.doing.Load(), terminal.Plural(rd.rows, "row"))
