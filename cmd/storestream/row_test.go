@@ -315,7 +315,7 @@ func TestRowDoesNotTakeARowForDeletedThatMayBeOneWithoutAnID(t *testing.T) {
 	users := idsOf(fake, storefake.Users)
 	fake.Garble(storefake.Users, users[3], storefake.NoID)
 	s.do("row", "users", rowArg(users[3])).expect(t, exitDifferent, "DIFFERENT.",
-		"has no usable id there. The service shows 1 row without one")
+		"shows 1 row without a usable one (in the dead letters)")
 	s.do("row", "users", "4711000").expect(t, exitFailed, "store.users: none", "Could not tell.",
 		"the service shows 1 row without a usable id, and this may be one")
 }

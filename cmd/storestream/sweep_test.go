@@ -62,8 +62,8 @@ func TestARequestThatNobodyTakesNowSaysWhy(t *testing.T) {
 		{health.Resource{Owner: "a", AsOf: &now, Good: &now,
 			Trouble: trouble(watermark.Trouble{Publishes: true})}, "a takes it from here"},
 		{health.Resource{Owner: "a", Silent: 5 * time.Minute}, over + "a has it, according to the consumer " +
-			"group, and has written no watermark: it is dead, hangs or fails -> `storestream check` tries kafka, " +
-			"registry and service; its log says the rest"},
+			"group, and has written no watermark: perhaps it is dead, hangs or fails -> `storestream check` tries " +
+			"kafka, registry and service; its log says the rest"},
 		{health.Resource{Owner: "a", Unreadable: errors.New("somebody else wrote it")},
 			over + "somebody else wrote it"},
 		{health.Resource{Enabled: true, Abandoned: true}, over + "nothing is published yet, and no instance " +

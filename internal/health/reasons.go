@@ -126,10 +126,10 @@ var Reasons = []Reason{
 		Means:  "the service sends rows that the request left out, so no answer shows that a day was read whole",
 		Remedy: "ask the service's owner. `storestream sweep users` compares meanwhile: it asks by created_at"},
 	{Code: "cached", State: SettlingDelayed, Says: "answers are out of a cache | by its own Date",
-		Means: "a proxy gives old answers, although every request asks for fresh ones (`Cache-Control: " +
-			"no-cache`): the lag grows, and rows of answers older than the overlap are not published. Or an " +
-			"answer about a day that is over says that it was made before its end: a cache hides `Age`, or the " +
-			"service's servers have clocks that differ. Settled stays. *No sweep*",
+		Means: "answers have an `Age`, although every request asks for fresh ones (`Cache-Control: no-cache`): " +
+			"the lag grows, and rows of answers older than the overlap are not published. Or an answer about a day " +
+			"that is over says that it was made before its end. Perhaps a proxy gives old answers, and hides `Age`, " +
+			"or the service's servers have clocks that differ. Settled stays. *No sweep*",
 		Remedy: "have the proxy let requests with no-cache through, or lead around it (store.base_url) " +
 			"and restart; if there is none, set the servers' clocks"},
 	{Code: "unfit_page", State: SettlingDelayed, Says: "no row of a page can be published",

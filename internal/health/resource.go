@@ -324,7 +324,8 @@ func (r *Resource) stalled() {
 	if r.Written != nil {
 		wrote = "has not written its watermark for " + terminal.Duration(r.Silent)
 	}
-	why := r.Owner + " has it, according to the consumer group, and " + wrote + ": it is dead, hangs or fails"
+	why := r.Owner + " has it, according to the consumer group, and " + wrote +
+		": perhaps it is dead, hangs or fails"
 	r.isOtherwise(Stalled, why+r.lastWords(),
 		"`storestream check` tries kafka, registry and "+reads+"; its log says the rest")
 	r.Since = r.Now.Add(-r.Silent).Time()

@@ -68,12 +68,12 @@ func TestAResourceIsJudgedByTheWorstThatIsKnownOfIt(t *testing.T) {
 		"the group has not answered": {at(0).with(func(r *Resource) { r.Owner = "" }), Unknown, false,
 			"the group has not said yet which instance has it"},
 		"the owner does not write": {at(time.Hour).with(func(r *Resource) { r.Silent = 5 * time.Minute }), Stalled,
-			false, "a has it, according to the consumer group, and has not written its watermark for 5m0s: it is " +
-				"dead, hangs or fails"},
+			false, "a has it, according to the consumer group, and has not written its watermark for 5m0s: " +
+				"perhaps it is dead, hangs or fails"},
 		"and failed before": {at(time.Hour).with(trouble(watermark.Trouble{Failing: true})).with(
 			func(r *Resource) { r.Silent = 5 * time.Minute }), Stalled, false, "a has it, according to the consumer " +
-			"group, and has not written its watermark for 5m0s: it is dead, hangs or fails. Its owner said " +
-			"last: so it is"},
+			"group, and has not written its watermark for 5m0s: perhaps it is dead, hangs or fails. Its " +
+			"owner said last: so it is"},
 		"a clock is wrong": {at(-time.Hour), Behind, false, "the last complete pass began 1h0m from now: this " +
 			"machine's clock is behind, or the owner's ahead, and the lag is not known"},
 		"met by a cheap pass": {New(func() watermark.Watermark {

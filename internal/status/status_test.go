@@ -81,9 +81,10 @@ func TestAStandbyIsReadyAndNamesWhatNobodyPolls(t *testing.T) {
 	})
 	code, body, _ := get(t, serve(t, board)+"/readyz")
 	const want = "ready\n" +
-		"orders: b-2 has it, according to the consumer group, and has written no watermark: it is dead, hangs or " +
-		"fails\nproducts: b-2 has it, according to the consumer group, and has not written its watermark for " +
-		"1h0m: it is dead, hangs or fails\n" +
+		"orders: b-2 has it, according to the consumer group, and has written no watermark: perhaps it is dead, " +
+		"hangs or fails\nproducts: b-2 has it, according to the consumer group, and has not written its " +
+		"watermark for " +
+		"1h0m: perhaps it is dead, hangs or fails\n" +
 		"shipments: nothing is published yet, and no instance polls it\n"
 	if code != http.StatusOK || body != want {
 		t.Errorf("/readyz %d\n%s\nexpected\n%s", code, body, want)

@@ -70,11 +70,6 @@ func Registry(cfg *config.Config) (*registry.Client, error) {
 		}})
 }
 
-// Soon is an option of OpenSources for a person who waits: a request that fails is sent once again.
-func Soon(c *client.Config) {
-	c.Attempts, c.RequestTimeout = 2, min(c.RequestTimeout, BrokerPatience)
-}
-
 // Sources makes the sources of rows that a configuration names. All of them share one REST client, with its
 // rate limit, and one pool of database connections.
 type Sources struct {

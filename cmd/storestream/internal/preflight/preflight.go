@@ -1,7 +1,8 @@
 // Package preflight takes the first steps of `run` that change nothing, and reports where they end: a
-// takeover of each resource is rehearsed, and the first rows of a pass and of a sweep are read. The clients
-// and the code are those of an instance, so a failure is the error that `run` would meet, with its remedy. It
-// makes no topic, registers no schema and disturbs no running instance.
+// takeover of each resource is rehearsed, and the first rows are read of a pass, of a pass of today, of a
+// sweep and of a look at one row. The clients and the code are those of an instance, so a failure is the
+// error that `run` would meet, with its remedy. It makes no topic, registers no schema and disturbs no
+// running instance.
 //
 // It also names what works and costs something: a table without an index, a topic that keeps what was
 // deleted, a connection in clear, a certificate that ends soon.
@@ -33,19 +34,22 @@ type Config struct {
 	Registry *registry.Client
 	Sources  *connect.Sources
 
-	patience time.Duration // 0: patience; for a test that does not want to wait for it
+	// Requests has watched the requests of Sources to the service.
+	Requests *Requests
+
+	// For tests that do not want to wait. Zero means what within says, and half of store.request_timeout.
+	patience, slow time.Duration
 	// marks returns the readable watermarks by resource.
 	marks func() map[string]watermark.Watermark
 }
 
-// patience limits one part, beside the time that its requests take at the service's rate. A server that has
-// not answered by then counts as down. The first pass of an owner may wait for half of it until open
-// transactions are over.
-const patience = time.Minute
-
-// firstRows is how many requests the first rows of a resource take over REST, at most: the earliest day is
-// searched for, for the pass and for the sweep.
-const firstRows = 60
+// within is how long a part may take: two minutes, within which PostgreSQL may cancel a statement and answer
+// one for fewer rows; as long again as `run` waits for one answer over REST; and as long as 120 requests for
+// each resource take at the service's rate. Resources of a million rows took 50 to 105.
+func (c Config) within() time.Duration {
+	atRate := 120e9 * float64(len(c.over(config.REST))) / c.Settings.Store.MaxRequestsPerSecond
+	return cmp.Or(c.patience, 2*time.Minute+2*c.Settings.Store.RequestTimeout+time.Duration(atRate))
+}
 
 // parts are tried side by side, and yielded in this order. One that does not answer must not keep the others
 // waiting.
@@ -63,11 +67,8 @@ func Try(ctx context.Context, c Config) iter.Seq[Finding] {
 	return func(yield func(Finding) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		requests := firstRows * len(c.over(config.REST))
-		atRate := float64(requests) / c.Settings.Store.MaxRequestsPerSecond * float64(time.Second)
-		within := cmp.Or(c.patience, patience+time.Duration(atRate))
 		c.marks = sync.OnceValue(func() map[string]watermark.Watermark {
-			ctx, cancel := context.WithTimeout(ctx, min(connect.BrokerPatience, within/2))
+			ctx, cancel := context.WithTimeout(ctx, min(connect.BrokerPatience, c.within()/2))
 			defer cancel()
 			marks, _, _ := producer.ReadWatermarks(ctx, c.Cluster) // the part "kafka" reports the error
 			return marks
@@ -76,7 +77,7 @@ func Try(ctx context.Context, c Config) iter.Seq[Finding] {
 		for i, part := range parts {
 			results[i] = make(chan []Finding, 1)
 			go func() {
-				ctx, cancel := context.WithTimeout(ctx, within)
+				ctx, cancel := context.WithTimeout(ctx, c.within())
 				defer cancel()
 				found := &findings{part: part.name}
 				part.try(ctx, c, found)

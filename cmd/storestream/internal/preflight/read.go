@@ -1,9 +1,12 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"path"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +17,7 @@ import (
 
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/poller"
@@ -39,6 +43,10 @@ func tryService(ctx context.Context, c Config, f *findings) {
 		f.add(Warning, "clock", "find out which clock is wrong (NTP): a day is closed when both say so",
 			"the service's clock and this machine's differ by %s", terminal.Duration(skew.Abs()))
 	}
+	if slow := cmp.Or(c.slow, c.Settings.Store.RequestTimeout/2); c.Requests.took > slow {
+		f.add(Warning, "slow", "set store.request_timeout to more", "%s took %s, and store.request_timeout is %s",
+			c.Requests.slowest, terminal.Duration(c.Requests.took), terminal.Duration(c.Settings.Store.RequestTimeout))
+	}
 	for _, known := range c.Sources.Dialect().Known() {
 		level := OK
 		if known.Value != "" && known.Value != known.Plain {
@@ -61,7 +69,6 @@ func tryDatabase(ctx context.Context, c Config, f *findings) {
 	}
 	f.ok("", "%s", server)
 	f.expiry("", certificates)
-	c.readAll(ctx, f, names)
 	for _, name := range names {
 		r := c.Schemas.Get(name)
 		t, err := postgres.CheckTable(ctx, c.Sources.Database(), r)
@@ -89,6 +96,7 @@ func tryDatabase(ctx context.Context, c Config, f *findings) {
 				"this role may change rows of %s, and storestream only reads", t.Name)
 		}
 	}
+	c.readAll(ctx, f, names) // at last, for it may use the time up
 }
 
 // unknown reports fields of the source that the schema of r does not know.
@@ -105,63 +113,145 @@ func (c Config) readAll(ctx context.Context, f *findings, names []string) {
 	for _, mark := range c.marks() {
 		c.Sources.Dialect().Load(mark.Dialect)
 	}
-	counts := metrics.New(prometheus.NewRegistry())
-	first, errs := make([]poller.Batch, len(names)), make([]error, len(names))
+	counts, readings := metrics.New(prometheus.NewRegistry()), make([]reading, len(names))
 	var reads sync.WaitGroup
 	for i, name := range names {
-		reads.Go(func() { first[i], errs[i] = c.read(ctx, counts, name) })
+		reads.Go(func() { readings[i].read(ctx, c, c.Schemas.Get(name), counts.Resource(name)) })
 	}
 	reads.Wait()
 	for i, name := range names {
-		switch b := first[i]; {
-		case client.RefusedForRate(errs[i]):
-			f.add(Warning, name, "somebody uses the key at the limit of its rate: a running instance that is "+
-				"catching up, or another program; lower store.max_requests_per_second if it goes on", "%s", errs[i])
-		case errs[i] != nil:
-			f.fail(name, errs[i])
-		case len(b.Rejects) > 0:
-			f.add(Warning, name, "look at that row at its source: it will be a dead letter",
-				"row %d breaks the contract in %q: %s", b.Rejects[0].ID, b.Rejects[0].Field, b.Rejects[0].Err)
-		case len(b.Rows) == 0:
-			f.add(Note, name, "", "it has no rows")
-		default:
-			f.ok(name, "the first rows of a pass and of a sweep can be read and published")
-		}
+		readings[i].report(ctx, c, f, name)
 		f.unknown(c.Schemas.Get(name), counts.Resource(name).Fields())
 	}
 }
 
-// read reads the first rows of a pass and of a sweep, as the next owner would. It returns those of the sweep.
-func (c Config) read(ctx context.Context, counts *metrics.Set, name string) (first poller.Batch, err error) {
-	var doing atomic.Value // a source may tell from a goroutine
-	doing.Store("")
-	source := c.Sources.New(c.Schemas.Get(name), counts.Resource(name), zap.NewNop(),
-		connect.Audience{MaxRows: 1, Doing: func(what string) {
-			if what != "" {
-				doing.Store(", " + what)
-			}
-		}})
-	start, now := c.Settings.Resources[name].Start, schemas.InstantOf(time.Now())
-	pass := poller.Request{Kind: poller.Pass, From: start, Complete: true, Started: now}
-	sweep := poller.Request{Kind: poller.Full, From: start, Started: now}
-	if mark, ok := c.marks()[name]; ok {
-		pass.From, pass.Cursor, pass.Floor = max(start, mark.Settled), mark.Cursor, mark.Floor
-		pass.Identity, pass.Fields = mark.Identity, mark.Fields
-		sweep.Identity, sweep.Fields = mark.Identity, mark.Fields
+// enoughRows is how many rows one question reads at most: a dozen pages of the full size. Many services
+// refuse the pages after 10,000 rows.
+const enoughRows = 12_000
+
+// reading is what the questions about one resource have shown.
+type reading struct {
+	doing    atomic.Value    // the question under way, in words. A source may set it from a goroutine
+	rows     int             // good ones. A row that is read again counts again
+	first    *schemas.Record // the first of them
+	rejects  map[string]bool // the rows that cannot be published
+	rejected string          // the first of them, in words
+	empty    bool            // by its own word, the source has no row at all
+	delayed  string          // why settled stays before rows that were read, or stepped over
+	err      error           // of the first question that failed. No question follows it
+}
+
+// read asks the questions that the next owner of r asks: what a pass reads from settled on, and today if it
+// does not get there; what a sweep reads; and the days of one row. No row has the id of that question, as if
+// a sweep looked for one that was deleted. So the days around are asked for too.
+func (rd *reading) read(ctx context.Context, c Config, r *schemas.Resource, m *metrics.Resource) {
+	rd.rejects = map[string]bool{}
+	source := c.Sources.New(r, m, zap.NewNop(), connect.Audience{MaxRows: 1,
+		Days:  func(days []health.Days) { rd.delayed = cmp.Or(rd.delayed, days[0].Why) },
+		Doing: func(what string) { rd.doing.Store(cmp.Or(what, rd.doing.Load().(string))) }})
+	known := poller.Request{Kind: poller.Full, From: c.Settings.Resources[r.Name].Start, Complete: true,
+		Started: schemas.InstantOf(time.Now())}
+	mark, ok := c.marks()[r.Name]
+	known.Identity, known.Fields = mark.Identity, mark.Fields
+	pass, today, look := known, known, known
+	if pass.Kind = poller.Pass; ok {
+		pass.From, pass.Cursor, pass.Floor = max(known.From, mark.Settled), mark.Cursor, mark.Floor
 	}
-	for _, request := range []poller.Request{pass, sweep} {
-		for b, err := range source.Read(ctx, request) {
-			switch {
-			case errors.As(err, new(*poller.LostError)): // an owner reads again what it says
-			case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
-				return first, fmt.Errorf("%s: no rows yet after some time%s: %w", name, doing.Load(), err)
-			case err != nil:
-				return first, err
-			}
-			if first = b; len(b.Rows)+len(b.Rejects) > 0 {
-				break
-			}
+	if ended := rd.ask(ctx, source, "a pass", pass); !ended {
+		today.Kind, today.From = poller.Pass, max(pass.From, known.Started.Add(-24*time.Hour))
+		rd.ask(ctx, source, "a pass of today", today)
+	}
+	rd.ask(ctx, source, "a sweep", known)
+	if look.Kind = poller.Lookup; rd.first != nil {
+		at := poller.Suspect{CreatedAt: poller.CreatedAtIn(r)(rd.first.Value), UpdatedAt: rd.first.UpdatedAt}
+		look.Suspects = []poller.Suspect{at}
+	}
+	rd.ask(ctx, source, "a look at one row", look)
+}
+
+// ask asks one question, and returns whether it was answered to its end.
+func (rd *reading) ask(ctx context.Context, s poller.Source, what string, r poller.Request) (ended bool) {
+	if rd.err != nil {
+		return false
+	}
+	rd.doing.Store(what)
+	rows := 0
+	for b, err := range s.Read(ctx, r) {
+		if !errors.As(err, new(*poller.LostError)) { // an owner reads again what it says
+			rd.err = err
+		}
+		if rd.first == nil && len(b.Rows) > 0 {
+			rd.first = &b.Rows[0]
+		}
+		rd.rows += len(b.Rows)
+		for _, row := range b.Rejects {
+			why := fmt.Sprintf("row %d breaks the contract in %q: %s", row.ID, row.Field, row.Err)
+			rd.rejected, rd.rejects[why+string(row.Row)] = cmp.Or(rd.rejected, why), true
+		}
+		if ended = b.Done != nil; ended {
+			rd.delayed, rd.empty = cmp.Or(rd.delayed, b.Done.Delayed), b.Done.Empty
+		}
+		if rows += len(b.Rows) + len(b.Rejects); err != nil || rows >= enoughRows {
+			return false
 		}
 	}
-	return first, nil
+	return ended
+}
+
+// report reports what the questions have shown.
+func (rd *reading) report(ctx context.Context, c Config, f *findings, name string) {
+	before, level := len(f.all), Warning // level is that of rows that are left out: others are published
+	if rd.rows == 0 && !rd.empty {
+		level = Failure
+	}
+	if len(rd.rejects) > 0 {
+		f.add(level, name, "look at such rows at their source: they will be dead letters",
+			"%s cannot be published; the first: %s", terminal.Plural(len(rd.rejects), "row"), rd.rejected)
+	}
+	if rd.delayed != "" {
+		f.add(level, name, "", "settling is delayed: %s", rd.delayed)
+	}
+	switch {
+	case client.RefusedForRate(rd.err):
+		f.add(Warning, name, "perhaps a running instance or another program uses up the key's rate. If it goes "+
+			"on, lower store.max_requests_per_second", "%s", rd.err)
+	case rd.err != nil && errors.Is(rd.err, ctx.Err()):
+		f.add(level, name, "", "not answered within %s: %s (%s read before)", terminal.Duration(c.within()),
+			rd.doing.Load(), terminal.Plural(rd.rows, "row"))
+	case rd.err != nil && rd.delayed != "": // sweeps and looks do not step over what a pass steps over
+		f.add(level, name, "", "%s", rd.err)
+	case rd.err != nil:
+		f.fail(name, rd.err)
+	case len(f.all) > before:
+	case rd.rows == 0:
+		f.add(Note, name, "", "it has no rows")
+	default:
+		f.ok(name, "the first rows of a pass and of a sweep can be read and published")
+	}
+}
+
+// Requests measures the requests to the service. Watch, an option of connect.OpenSources, makes it do so.
+type Requests struct {
+	*http.Client
+	mu      sync.Mutex
+	slowest string
+	took    time.Duration // until its answer began, or it failed
+}
+
+// Watch makes c send its requests through q. A person waits, so a request that fails is sent only once more.
+// It may take as long as one of `run`.
+func (q *Requests) Watch(c *client.Config) {
+	q.Client, c.HTTP, c.Attempts = c.HTTP, &http.Client{Transport: q}, 2
+}
+
+// RoundTrip implements http.RoundTripper.
+func (q *Requests) RoundTrip(r *http.Request) (*http.Response, error) {
+	began := time.Now()
+	answer, err := q.Transport.RoundTrip(r)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if took := time.Since(began); took > q.took {
+		q.slowest, q.took = "/"+path.Base(r.URL.Path)+"?"+r.URL.RawQuery, took
+	}
+	return answer, err
 }

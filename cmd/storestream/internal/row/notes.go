@@ -54,8 +54,8 @@ func (l *look) notes(r *Report, now health.Resource, topic, service *schemas.Val
 		notes = append(notes, "Its resource is blocked: ask again when it is not.")
 	case service != nil && now.Settled != nil && service.UpdatedAt < *now.Settled:
 		notes = append(notes, fmt.Sprintf("It was updated before %s, which is settled, so no poll meets it again. "+
-			"It changed without a later updated_at, or the server that answered lags, or the row could be read later "+
-			"than overlap allows, or another program wrote into the topic. %s", now.Settled, repairs))
+			"Perhaps it changed without a later updated_at, or the server that answered lags, or the row could be "+
+			"read later than overlap allows, or another program wrote into the topic. %s", now.Settled, repairs))
 	case service != nil && now.AsOf != nil:
 		notes = append(notes, fmt.Sprintf("It was updated %s ago, and the last complete poll began %s ago, so it "+
 			"may be under way: ask again after the next poll. If it still differs after the overlap (%s), %s",
@@ -75,14 +75,14 @@ func (l *look) notes(r *Report, now health.Resource, topic, service *schemas.Val
 // extra is why the topic holds a row that the service does not show.
 func (l *look) extra() string {
 	if l.figures.Nameless > 0 {
-		return fmt.Sprintf("The service does not show it under its id: it was deleted there, is being updated, or "+
-			"has no usable id there. The service shows %s without one (in the dead letters), and while it does this "+
-			"one stays.", terminal.Plural(l.figures.Nameless, "row"))
+		return fmt.Sprintf("The service does not show it under its id, and shows %s without a usable one (in the "+
+			"dead letters). Perhaps it is one of them, was deleted there, or is being updated. While the service "+
+			"shows such rows this one stays.", terminal.Plural(l.figures.Nameless, "row"))
 	}
 	stays := "until the next sweep (they are daily by default)"
 	if l.Settings.Sweep.Deletes == config.Report {
 		stays = "because sweep.deletes is report"
 	}
-	return fmt.Sprintf("The service does not show it now: it was deleted there, or is being updated. It stays "+
-		"%s, or `storestream erase %s %d`.", stays, l.resource.Name, l.ID)
+	return fmt.Sprintf("The service does not show it now. Perhaps it was deleted there, or is being updated. "+
+		"It stays %s, or `storestream erase %s %d`.", stays, l.resource.Name, l.ID)
 }

@@ -102,7 +102,7 @@ func TestNotesSayWhyARowDiffers(t *testing.T) {
 		"settled": {updated("2026-11-20T11:40:00Z"), old, polled, "", "no poll meets it again"},
 		"an older state": {young, updated("2026-11-20T11:58:00Z"), polled, "", "shows an older state than " +
 			"the topic"},
-		"an older state, settled":    {young, old, polled, "", "It changed without a later updated_at"},
+		"an older state, settled":    {young, old, polled, "", "Perhaps it changed without a later updated_at"},
 		"deleted":                    {old, nil, polled, "", "stays until the next sweep"},
 		"deleted, and only reported": {old, nil, polled, config.Report, "sweep.deletes is report"},
 		"delayed": {old, young, delayed, "", "The resource: settling is delayed for 2m30s, and rows go on: a " +
