@@ -53,8 +53,8 @@ func (r *chunkReader) probe(
 		if len(row[0]) != 8 {
 			return nil, false, tx.close(errors.New("a row without an id stands beside one that cannot be read"))
 		}
-		last = &key{after.at, int64(binary.BigEndian.Uint64(row[0]))}
-		if len(row[1]) == 8 {
+		last = &key{math.MinInt64, int64(binary.BigEndian.Uint64(row[0]))}
+		if len(row[1]) == 8 { // or its order is that of id
 			last.at = int64(binary.BigEndian.Uint64(row[1]))
 		}
 		met = len(row) > 2 && row[2] == nil
@@ -108,17 +108,18 @@ func (r *chunkReader) search(ctx context.Context, q query, after key) (at key, f
 }
 
 // setAside returns a chunk with the dead letters of the next rows of q, as long as the server fails because
-// of each: at most leastBad, which make a bad chunk. The error is nil if the next row is good, or if there is
-// none.
+// of each: at most leastBad, which make a bad chunk. They show only the rows' keys: the table has the rest.
+// The error is nil if the next row is good, or if there is none.
 func (r *chunkReader) setAside(ctx context.Context, q query, after key) (*chunk, error) {
 	c := &chunk{Batch: poller.Batch{Settled: schemas.MinInstant}, from: after, end: after, table: r.table}
 	for len(c.Rejects) < leastBad {
 		at, met, err := r.probe(ctx, "", q, c.end, nil, 1)
-		if r.isAboutRow(err) {
-			var unread key
+		searched := r.isAboutRow(err)
+		if searched {
+			var found key
 			var first bool
-			if unread, first, err = r.search(ctx, q, c.end); first {
-				at = &unread
+			if found, first, err = r.search(ctx, q, c.end); first {
+				at = &found
 			}
 		}
 		if err != nil || at == nil {
@@ -127,6 +128,10 @@ func (r *chunkReader) setAside(ctx context.Context, q query, after key) (*chunk,
 		reject, err := r.reject(ctx, q, c.end, *at)
 		if err != nil || reject == nil {
 			return c, err
+		}
+		reject.UpdatedAt, reject.Row = schemas.MinInstant, fmt.Appendf(nil, `{"id":%d}`, at.id)
+		if stamp := at.instant(); stamp > schemas.MinInstant && !searched { // search does not find it in all orders
+			reject.UpdatedAt, reject.Row = stamp, fmt.Appendf(nil, `{"id":%d,"updated_at":%q}`, at.id, stamp)
 		}
 		if !met {
 			c.Rejects = append(c.Rejects, *reject)
@@ -137,7 +142,7 @@ func (r *chunkReader) setAside(ctx context.Context, q query, after key) (*chunk,
 }
 
 // reject returns the dead letter of the first row after a place, which is at a place, or nil if it can be
-// read. It shows only the row's key: the table has the rest.
+// read.
 //
 // Between two transactions the row may go, and another may come before it. So reject asks for nothing but
 // this place. A query that fails for no row at all fails for another reason: its error is returned.
@@ -153,8 +158,7 @@ func (r *chunkReader) reject(ctx context.Context, q query, after, at key) (*sche
 		return nil, err
 	}
 	pe, _ := errors.AsType[*pgconn.PgError](failed)
-	x := &schemas.Reject{ID: at.id, HasID: true, UpdatedAt: at.instant(),
-		Row: fmt.Appendf(nil, `{"id":%d,"updated_at":%q}`, at.id, at.instant()),
+	x := &schemas.Reject{ID: at.id, HasID: true,
 		Err: fmt.Sprintf("the database cannot read the row (SQLSTATE %s)", pe.Code)}
 	for _, column := range r.table.columns {
 		_, _, err := r.probe(ctx, ", "+pgx.Identifier{column.Name}.Sanitize(), q, after, &at, 1)

@@ -34,6 +34,7 @@ func raising(sqlstate, condition string) string {
 func (r *reader) isBroken(n int, sqlstate, field string, bad ...int64) {
 	r.t.Helper()
 	slices.Sort(bad)
+	first := map[int64]string{}
 	suspects := []poller.Suspect{{ID: bad[0]}, {ID: bad[0] + 1}}
 	for _, q := range []poller.Request{{}, {Kind: poller.Full, From: schemas.MinInstant},
 		{Kind: poller.Lookup, Suspects: suspects}} {
@@ -57,9 +58,13 @@ func (r *reader) isBroken(n int, sqlstate, field string, bad ...int64) {
 		for id, x := range r.rejects {
 			text := fmt.Sprint(x.Err, string(x.Row))
 			if !x.HasID || x.Field != field || !strings.Contains(text, "SQLSTATE "+sqlstate) ||
-				!strings.Contains(text, fmt.Sprintf(`"id":%d,`, id)) || strings.Contains(text, "Jane") {
+				!strings.Contains(text, fmt.Sprintf(`{"id":%d`, id)) || strings.Contains(text, "Jane") {
 				r.t.Errorf("order %d: %+v %s", id, x, x.Row)
 			}
+			if before, ok := first[id]; ok && before != string(x.Row) {
+				r.t.Errorf("order %d: its letter was %s and is %s", id, before, x.Row)
+			}
+			first[id] = string(x.Row)
 		}
 	}
 }
