@@ -25,7 +25,7 @@ KAFKA_TESTS ?= TestRunOnce|TestTopicsConverge|TestAnOwnerThatWasPaused|TestKilli
 
 # What test-versions tries, as Maven Central names it: the oldest and the newest that docs/reference.md names, and some between.
 POSTGRES_VERSIONS ?= 13.23.0 14.24.0 15.19.0 16.15.0 17.11.0 18.6.0
-KAFKA_VERSIONS    ?= 3.6.2 3.9.2 4.3.1
+KAFKA_VERSIONS    ?= 3.6.2 3.9.2 4.0.2 4.1.2 4.2.1 4.3.1
 # Of the end-to-end tests, those that a PostgreSQL can make a difference to.
 POSTGRES_TESTS ?= TestRunOnce|TestTopicsConverge|TestRestarts|TestATableThatIsAltered|TestTransactionsThatCommitLate|TestStrangeTimes|$\
 	TestWhatChanges|TestABulkUpdate|TestWithoutAFloor|TestAStoppedDatabase|TestVerifyFinds

@@ -31,11 +31,6 @@ var Reasons = []Reason{
 	{Code: "column_type", State: Blocked, Says: "do not fit the schema",
 		Means:  "storestream does not read a column of this type as this field",
 		Remedy: "put the column's type back, or let the table's name lead to a view that casts it"},
-	{Code: "encoding", State: Blocked, Says: "cannot be converted from the encoding",
-		Means: "a text has a character that UTF-8 does not have, or bytes that are none in the database's " +
-			"encoding. The server refuses to send the rows around it too",
-		Remedy: "correct the text in the table: `SELECT id, convert_to(status, 'UTF8') FROM orders` fails if one " +
-			"is wrong; try each column, and halve by `WHERE id BETWEEN`"},
 
 	// The table.
 	{Code: "other_table", State: Blocked, Says: "leads to another table",

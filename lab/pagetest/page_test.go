@@ -39,8 +39,8 @@ func listen(t *testing.T, addr string, board *status.Board) *status.Server {
 
 func ago(d time.Duration) time.Time { return time.Now().UTC().Add(-d) }
 
-const refused = "read orders from 127.0.0.1:6432: is the database up, and is postgres.dsn's host and port " +
-	"right? dial tcp 127.0.0.1:6432: connect: connection refused"
+const refused = "read orders from 127.0.0.1:6432: dial tcp 127.0.0.1:6432: connect: connection refused. " +
+	"Perhaps it is down: is the database up, and is postgres.dsn's host and port right?"
 
 // trouble is an instance with a resource in every kind of it.
 func trouble() status.Snapshot {

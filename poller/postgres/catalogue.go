@@ -31,16 +31,21 @@ func (r *chunkReader) describe(ctx context.Context) (*table, error) {
 	var children, privileged bool
 	var readable, columns []string
 	_, err := r.db.ask(ctx, nil, nil, &q, &t.schema, &name, &t.kind, &t.oid, &t.hidden, &children, &privileged,
-		&t.identified, &elsewhere, &t.leadsTo, &t.lockable, &readable, &columns)
+		&elsewhere, &t.leadsTo, &t.lockable, &readable, &columns)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, &pgconn.PgError{Code: "42P01", Message: "it does not exist, or is a temporary table"}
 	case err != nil:
 		return nil, err
 	}
+	unidentified, err := r.askHistory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.identified = unidentified == nil
 	t.alone = t.kind == "r" && !children && !t.hidden
 	t.plainName = pgx.Identifier{t.schema, name}.Sanitize()
-	t.name, t.noFloor = t.plainName, noFloor(t.kind, t.hidden, children, privileged, t.identified)
+	t.name, t.noFloor = t.plainName, noFloor(t.kind, t.hidden, children, privileged, unidentified)
 	if elsewhere != "" {
 		return nil, isElsewhere(t.name, elsewhere)
 	}

@@ -30,7 +30,9 @@ const (
 	defaultMaxRows   = 100_000
 	// firstWidth is the number of bytes that a row is expected to have before one was read.
 	firstWidth = 100
-	leastRows  = 100
+	// longRun is the time after which a failed transaction counts as one that was cut for its time, whatever its
+	// error says. Timeouts of poolers are counted in seconds.
+	longRun = time.Second
 	// mostFailures is the number of consecutive failures after which Read returns the error, and the poller
 	// waits.
 	mostFailures = 6
@@ -61,6 +63,9 @@ type chunkReader struct {
 	// unfiltered is set if the server has cancelled a statement of this read before a row came. The filter of
 	// pass.query may be the cause.
 	unfiltered bool
+	// careful, if not zero, limits the rows of a transaction further: a row of this read has made the server
+	// fail. It is 1 after such a failure, and doubles with each good transaction.
+	careful int
 	// longRows is the time until which rows may come that are too long to be read whole.
 	longRows time.Time
 }
@@ -83,7 +88,7 @@ func (r *chunkReader) chunks(ctx context.Context, q query, after key) iter.Seq2[
 	return func(yield func(*chunk, error) bool) {
 		var tx *transaction
 		defer func() { _ = tx.close(nil) }() // only a caller that wants no more leaves it open
-		r.unfiltered = false
+		r.unfiltered, r.careful = false, 0
 		for failures := 0; ; {
 			var err error
 			for tx, err = r.open(ctx, q, after); err == nil && tx.conn != nil; {
@@ -98,7 +103,21 @@ func (r *chunkReader) chunks(ctx context.Context, q query, after key) iter.Seq2[
 			}
 			if err == nil {
 				r.limit = min(r.limit+r.limit/64+1, r.MaxRows) // twice as many again after 45 good transactions
+				r.careful = min(2*r.careful, r.MaxRows)
 				continue
+			}
+			if tx != nil && r.careful > 0 && tx.limit == 1 && r.isAboutRow(err) {
+				c, failed := r.setAside(ctx, q, after)
+				if c.end != after {
+					after, failures = c.end, 0
+					if !yield(c, nil) {
+						return
+					}
+					if failed == nil {
+						continue
+					}
+				}
+				err = cmp.Or(failed, err)
 			}
 			if err = r.retry(ctx, &failures, tx, err); err != nil {
 				yield(nil, err)
@@ -108,7 +127,8 @@ func (r *chunkReader) chunks(ctx context.Context, q query, after key) iter.Seq2[
 	}
 }
 
-// open asks for the rows of q after a place, and waits for the first row.
+// open asks for the rows of q after a place, and waits for the first row. If the server fails, only begun and
+// limit of the transaction are set.
 func (r *chunkReader) open(ctx context.Context, q query, after key) (*transaction, error) {
 	r.Doing(Unanswered)
 	defer r.Doing("")
@@ -119,17 +139,24 @@ func (r *chunkReader) open(ctx context.Context, q query, after key) (*transactio
 	if time.Now().Before(r.longRows) {
 		t = t.cutLong()
 	}
-	limit := r.rows()
-	sql := q(t, after, limit)
+	limit, begun := r.rows(), time.Now()
+	var until *key
+	if r.careful > 0 {
+		until, err = r.bound(ctx, q, after, limit)
+		if limit = r.rows(); err != nil {
+			return &transaction{begun: begun, limit: limit}, err
+		}
+	}
+	sql := q(t, after, until, limit)
 	sql.locks = t.lockable
 	tx, err := r.db.begin(ctx, t, &r.lineage, &sql)
 	if err != nil {
-		return nil, err
+		return &transaction{begun: begun, limit: limit}, err
 	}
 	if !t.matches(tx.rows.FieldDescriptions()) {
 		return nil, tx.close(errChanged)
 	}
-	tx.table, tx.limit, tx.end = t, limit, after
+	tx.table, tx.begun, tx.limit, tx.until, tx.end = t, begun, limit, until, after
 	tx.more = tx.rows.NextRow()
 	return tx, nil
 }
@@ -140,13 +167,17 @@ func (r *chunkReader) open(ctx context.Context, q query, after key) (*transactio
 // The server waits with the rest of a transaction's rows while a chunk is used. So the bytes in memory are
 // bounded however wide the rows are, and no row is read twice.
 //
-// If the transaction fails, the chunk has the rows that came before: they are in the order of the key, and
-// each is good by itself.
+// If the transaction fails, the chunk has the rows that came before, except the newest one: they are in the
+// order of the key, and each is good by itself. The newest one is read again, because no good message has
+// come behind it. A pooler that cuts a statement may write its error into the middle of a row, as PgBouncer
+// 1.18 does. Then the error's bytes stand in the row's values.
 func (r *chunkReader) next(tx *transaction) (*chunk, error) {
 	c := &chunk{Batch: poller.Batch{Settled: schemas.MinInstant}, clock: tx.clock, table: tx.table, from: tx.end,
 		end: tx.end}
+	sure := *c // without the newest row
 	columns := len(tx.table.columns)
 	for tx.more && c.size < chunkBytes {
+		sure = *c
 		v := tx.rows.Values()
 		values, added := v[:columns], v[columns:] // added by cutLong and pass.query
 		var record schemas.Record
@@ -197,20 +228,31 @@ func (r *chunkReader) next(tx *transaction) (*chunk, error) {
 	if tx.more {
 		return c, nil
 	}
-	if err := tx.close(nil); err != nil || tx.count >= tx.limit {
-		return c, err
+	if err := tx.close(nil); err != nil {
+		tx.count = max(tx.count-1, 0)
+		return &sure, err
 	}
-	c.last = true
+	switch {
+	case tx.until != nil:
+		c.end = *tx.until // no row is left before it
+	case tx.count < tx.limit:
+		c.last = true
+	}
 	return c, nil
 }
 
 // rows returns the limit of rows for the next transaction.
-func (r *chunkReader) rows() int { return max(min(r.limit, transactionBytes/r.width), 1) }
+func (r *chunkReader) rows() int {
+	return max(min(r.limit, cmp.Or(r.careful, r.limit), transactionBytes/r.width), 1)
+}
 
 // retry prepares another try after err. tx is the transaction that failed, or nil if no row has come. retry
 // returns the error that ends the read, or nil. A read that the server cancels goes on as long as rows come,
-// and is halved until there is nothing to halve. The present limit decides nothing there: if the last
-// transaction has shown that rows are wide, the next one reads few of them already.
+// and asks for fewer until there is one. The present limit decides nothing there: if the last transaction has
+// shown that rows are wide, the next one reads few of them already.
+//
+// A transaction that fails in any other way after longRun asks for fewer rows at its next try, too: a pooler
+// may have cut it for its time.
 func (r *chunkReader) retry(ctx context.Context, failures *int, tx *transaction, err error) error {
 	if errors.As(err, new(*poller.LostError)) {
 		return err
@@ -218,26 +260,34 @@ func (r *chunkReader) retry(ctx context.Context, failures *int, tx *transaction,
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	limit, came := r.rows(), false
+	limit, came, ran := r.rows(), false, time.Duration(0)
 	if tx != nil {
-		limit, came = tx.limit, tx.count > 0
+		limit, came, ran = tx.limit, tx.count > 0, time.Since(tx.begun)
 	}
 	r.Log.Debug("a chunk failed", zap.Int("limit", limit), zap.Error(err))
 	*failures++
 	pause := time.Duration(0)
-	step, explained := r.db.diagnose(r.Resource.Table, err)
+	step, explained := r.db.diagnose(r.Resource.Table, err, ran)
 	if came && errors.Is(err, context.DeadlineExceeded) {
 		step = again // the database did answer: the consumer of the rows took the time
 	}
+	if step == smaller || ran >= longRun {
+		r.Metrics.SQLTimeouts.Inc()
+		r.limit = max(limit/4, 1)
+	}
 	switch step {
 	case smaller:
-		r.Metrics.SQLTimeouts.Inc()
-		if limit <= leastRows && !came && r.unfiltered {
-			return fmt.Errorf("%w. It was a read of only %d rows: is there an index on (updated_at, id)?",
-				explained, limit)
+		if limit == 1 && !came && r.unfiltered {
+			return fmt.Errorf("%w. It was a read of only one row: is there an index on (updated_at, id)?", explained)
 		}
-		r.limit, *failures = max(limit/2, leastRows), 0
+		*failures = 0
 		r.unfiltered = r.unfiltered || !came
+	case alone:
+		if tx != nil && r.careful != 1 {
+			r.careful, *failures = 1, 0
+			break
+		}
+		r.table = nil // it fails whatever the row: as with lookAgain
 	case withoutLong:
 		r.Log.Warn("a row is too long to be read whole: its long values are left out, and it becomes a dead letter",
 			zap.Error(err))

@@ -1,12 +1,10 @@
 package postgres_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/postgres"
 	"github.com/storestream/storestream/schemas"
 )
@@ -104,14 +102,26 @@ func TestOfADatabaseWithoutEncodingTextIsReadThatIsUTF8(t *testing.T) {
 }
 
 // WIN1252 has five bytes that stand for no character, and PostgreSQL stores them.
-func TestACharacterThatUTF8DoesNotHaveHoldsAndSaysSo(t *testing.T) {
+func TestACharacterThatUTF8DoesNotHaveMakesItsRowADeadLetter(t *testing.T) {
 	s := openShopEncoded(t, "WIN1252")
-	s.putStatus(1, "chr(129)")
-	err := s.reader().read(poller.Request{})
-	var blocked *poller.BlockedError
-	says := fmt.Sprint(err)
-	if !errors.As(err, &blocked) || !strings.Contains(says, "convert_to") || strings.Contains(says, "81") {
-		t.Errorf("%v, expected a BlockedError that says how to find the row", err)
+	for id := range 50 {
+		s.putStatus(id+1, "'Complete'")
+	}
+	s.exec("UPDATE orders SET status = chr(129) WHERE id IN (1, 20)")
+	r := s.reader()
+	for range 2 {
+		r.poll()
+		for _, id := range []int64{1, 20} {
+			x := r.rejects[id]
+			if x.Field != "status" || !strings.Contains(x.Err, "SQLSTATE 22P05") || strings.Contains(x.Err, "81") {
+				t.Errorf("order %d: %+v", id, x)
+			}
+		}
+		if len(r.rows) != 48 || len(r.rejects) != 2 || r.floor == nil {
+			t.Errorf("%d rows and %d dead letters, expected 48 and 2; floor %v", len(r.rows), len(r.rejects), r.floor)
+		}
+		s.putStatus(100, "chr(141)")
+		s.exec("DELETE FROM orders WHERE id = 100")
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -21,12 +21,11 @@ const (
 	smaller                   // ask for fewer rows: the server cancelled it
 	lookAgain                 // ask the catalogue: the table is not as it showed it
 	withoutLong               // read a row that is too long without its long values
+	alone                     // find the row because of which the server failed
 )
 
 const (
-	badLogin   = "%[2]s refuses the login of role %[3]q: check user and password in postgres.dsn"
-	noEncoding = "read %[1]s: a text in it cannot be converted from the encoding of database %[4]q to UTF-8. " +
-		"Correct the rows for which convert_to(COLUMN, 'UTF8') is an error: reading continues by itself"
+	badLogin      = "%[2]s refuses the login of role %[3]q: check user and password in postgres.dsn"
 	poolerRefuses = "the pooler at %[2]s refuses the connection: check user, password and database in " +
 		"postgres.dsn, and remove startup parameters that the pooler does not take. If it is full, raise its " +
 		"max_client_conn"
@@ -47,12 +46,19 @@ var failures = map[string]struct {
 	"3D000": {says: "%[2]s has no database %[4]q: check postgres.dsn"},
 	"42P01": {says: "database %[4]q has no table %[1]s that role %[3]q can see: check postgres.dsn, or take " +
 		"the resource over REST (source: rest)"},
-	"22P05": {says: noEncoding}, // a character that UTF-8 does not have
 
-	// updated_at or created_at has another type now, and a stamp is not in its binary format. Or the database
-	// has bytes that its encoding does not have.
+	// The value of a row is the cause. No other class may become a dead letter.
+	"21":    {remedy: alone}, // a subquery with more than one row
+	"22":    {remedy: alone}, // a division by zero, a text that cannot be converted
+	"23":    {remedy: alone}, // a domain's constraint
+	"38":    {remedy: alone}, // a function in another language
+	"39":    {remedy: alone},
+	"P0":    {remedy: alone}, // RAISE in a function
+	"XX001": {remedy: alone}, // a broken page or value
+	"XX002": {remedy: alone}, // a broken index
+
+	// updated_at or created_at has another type now, and a stamp is not in its binary format.
 	"22P03": {remedy: lookAgain},
-	"22021": {lookAgain, noEncoding},
 
 	// A grant on the table may have become one on its columns, and xmin is none of them.
 	"42501": {lookAgain, "role %[3]q may not read %[1]s: GRANT SELECT ON %[1]s TO %[3]q"},
@@ -74,7 +80,8 @@ var failures = map[string]struct {
 
 // diagnose returns the remedy for err, and an error that says what failed, on what, and what to do. It goes
 // by types and codes, never by text. pgx's errors about connecting hold no password, and diagnose adds none.
-func (db *DB) diagnose(table string, err error) (remedy, error) {
+// ran is the time after which the read failed. Zero means that it is not known.
+func (db *DB) diagnose(table string, err error, ran time.Duration) (remedy, error) {
 	address, login := db.address(), db.login.Get()
 	connecting := errors.As(err, new(*pgconn.ConnectError))
 	pe, fromServer := errors.AsType[*pgconn.PgError](err)
@@ -88,8 +95,8 @@ func (db *DB) diagnose(table string, err error) (remedy, error) {
 	case errors.As(err, new(*pgproto3.ExceededMaxBodyLenErr)):
 		return withoutLong, fmt.Errorf("read %s: %w", table, err)
 	case !fromServer && errors.Is(err, context.DeadlineExceeded) && !connecting:
-		return giveUp, fmt.Errorf("read %s from %s: no answer in %v: the connection may be cut, the table locked, "+
-			"or the database behind a pooler down: %w", table, address, deadline, err)
+		return giveUp, fmt.Errorf("read %s from %s: no answer in %v: %w. Perhaps the connection is cut, the table "+
+			"locked, or the database behind a pooler down", table, address, deadline, err)
 	case !fromServer: // refused, reset or cut off
 		step := again
 		if errors.Is(err, context.DeadlineExceeded) {
@@ -98,25 +105,33 @@ func (db *DB) diagnose(table string, err error) (remedy, error) {
 		if handshake, ok := errors.AsType[*tlsfile.HandshakeError](inDSN.Explain(err)); ok {
 			return step, fmt.Errorf("read %s from %s: %w", table, address, handshake)
 		}
-		return step, fmt.Errorf("read %s from %s: is the database up, and is postgres.dsn's host and port right? "+
-			"%w", table, address, err)
+		if ran > 0 && !connecting {
+			return step, fmt.Errorf("read %s from %s: the connection broke after %v: %w. Perhaps the database or a "+
+				"pooler was restarted, or cuts long reads", table, address, ran.Round(time.Millisecond), err)
+		}
+		return step, fmt.Errorf("read %s from %s: %w. Perhaps it is down: is the database up, and is "+
+			"postgres.dsn's host and port right?", table, address, err)
 	}
 
-	// Only the server's own message is shown: its detail may have values of the row. Messages about data
-	// (class 22) have such values themselves.
-	message := fmt.Errorf("%s (SQLSTATE %s)", pe.Message, pe.Code)
-	if strings.HasPrefix(pe.Code, "22") {
-		message = fmt.Errorf("SQLSTATE %s", pe.Code)
-	}
+	// Only the server's own message is shown: its detail may have values of the row. Messages about data have
+	// such values themselves.
 	f, known := failures[pe.Code]
 	if !known {
 		f = failures[pe.Code[:min(2, len(pe.Code))]]
+	}
+	message := fmt.Errorf("%s (SQLSTATE %s)", pe.Message, pe.Code)
+	if f.remedy == alone || pe.Code == "22P03" {
+		message = fmt.Errorf("SQLSTATE %s", pe.Code)
+	}
+	if ran > 0 {
+		message = fmt.Errorf("%w after %v", message, ran.Round(time.Millisecond))
 	}
 	switch {
 	case pe.Code == codeProtocol && connecting:
 		f.says = poolerRefuses
 	case pe.Code == codeProtocol:
-		message = fmt.Errorf("%w. A pooler without a server for it answers so: is PostgreSQL up?", message)
+		message = fmt.Errorf("%w. Perhaps the pooler has no server for it, or cuts long reads: is PostgreSQL up?",
+			message)
 	}
 	if f.says != "" {
 		return f.remedy, &poller.BlockedError{What: fmt.Sprintf(f.says, table, address, login.User, login.Database),
@@ -127,7 +142,7 @@ func (db *DB) diagnose(table string, err error) (remedy, error) {
 
 // explain returns the error of diagnose.
 func (db *DB) explain(table string, err error) error {
-	_, err = db.diagnose(table, err)
+	_, err = db.diagnose(table, err, 0)
 	return err
 }
 

@@ -17,7 +17,7 @@ type gate struct {
 
 	mu        sync.Mutex
 	to        int
-	answered  func() func([]byte) // nil: nobody looks
+	answered  func() func([]byte) ([]byte, bool) // nil: what servers send goes on as it is
 	near, far []net.Conn
 }
 
@@ -52,23 +52,28 @@ func (g *gate) join(client net.Conn) {
 		return
 	}
 	g.near, g.far = append(g.near, client), append(g.far, backend)
-	look := func([]byte) {}
+	same := func(b []byte) ([]byte, bool) { return b, true }
+	edit := same
 	if g.answered != nil {
-		look = g.answered()
+		edit = g.answered()
 	}
-	go g.relay(backend, client, func([]byte) {})
-	go g.relay(client, backend, look)
+	go g.relay(backend, client, same)
+	go g.relay(client, backend, edit)
 }
 
-func (g *gate) relay(to, from net.Conn, look func([]byte)) {
+func (g *gate) relay(to, from net.Conn, edit func([]byte) ([]byte, bool)) {
 	buf := make([]byte, 1<<16)
 	for {
 		n, err := from.Read(buf)
 		if err == nil {
-			look(buf[:n])
+			sent, goesOn := edit(buf[:n])
 			g.open.RLock()
-			_, err = to.Write(buf[:n])
+			_, err = to.Write(sent)
 			g.open.RUnlock()
+			if !goesOn {
+				to.Close()
+				from.Close()
+			}
 		}
 		if err != nil {
 			return // the other half stays open: a peer that is gone says nothing
@@ -84,8 +89,17 @@ func (g *gate) dsn(database string) string {
 
 // watch makes look, once for each new connection, the function that gets what its server sends.
 func (g *gate) watch(look func() func([]byte)) {
+	g.edit(func() func([]byte) ([]byte, bool) {
+		each := look()
+		return func(b []byte) ([]byte, bool) { each(b); return b, true }
+	})
+}
+
+// edit makes change, once for each new connection, the function that says what goes on of what its server
+// sends, and whether the connection goes on after that.
+func (g *gate) edit(change func() func([]byte) ([]byte, bool)) {
 	g.mu.Lock()
-	g.answered = look
+	g.answered = change
 	g.mu.Unlock()
 }
 

@@ -166,6 +166,24 @@ const (
 	startedSQL = "greatest(pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time())"
 )
 
+// A person resets them to look at them anew. No server has started.
+func TestStatisticsThatAPersonResetsAreNoRestart(t *testing.T) {
+	t.Parallel()
+	s := openShopAlone(t, nil)
+	s.exec(put(1, "now()"))
+	r := s.direct(longOverlap)
+	r.poll()
+	for _, reset := range []string{"pg_stat_reset_shared('bgwriter')", "pg_stat_reset_shared('archiver')",
+		"pg_stat_reset_shared('wal')", "pg_stat_reset_shared('io')", "pg_stat_reset()"} {
+		if _, err := s.admin.Exec(t.Context(), "SELECT "+reset); err != nil {
+			t.Log(err) // older versions lack some
+		}
+		if r.poll(); r.lost != 0 {
+			t.Fatalf("after %s: lost %d times, %+v", reset, r.lost, r.why)
+		}
+	}
+}
+
 // A prepared transaction outlives the server, and its rows appear under an id from before.
 func TestAPreparedTransactionThatOutlivesARestartIsRead(t *testing.T) {
 	t.Parallel()

@@ -3,11 +3,13 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/storestream/storestream/internal/watermark"
@@ -16,13 +18,28 @@ import (
 )
 
 // historySQL asks for the database and its history. Every role may ask, unless the right to these functions
-// was revoked. A standby only knows the timeline that it has noted on disk, which may be some minutes late.
+// was revoked. Some clouds' servers raise errors (askHistory). A standby only knows the timeline that it has
+// noted on disk, which may be some minutes late.
 const historySQL = `(SELECT system_identifier FROM pg_control_system())::text || '/' ||
 	(SELECT oid FROM pg_database WHERE datname = current_database()),
 CASE WHEN pg_is_in_recovery() THEN
 	(SELECT greatest(c.timeline_id, r.min_recovery_end_timeline) FROM pg_control_checkpoint() c,
 		pg_control_recovery() r)
 ELSE ` + timelineSQL + ` END`
+
+// askHistory returns the server's error if it does not answer historySQL.
+func (r *chunkReader) askHistory(ctx context.Context) (*pgconn.PgError, error) {
+	var id watermark.Identity
+	_, err := r.db.ask(ctx, nil, nil, &statement{sql: "SELECT " + historySQL}, &id.System, &id.Timeline)
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return nil, err
+	}
+	if step, _ := r.db.diagnose(r.Resource.Table, err, 0); step == again || step == smaller {
+		return nil, err
+	}
+	return refused, nil
+}
 
 // identitySQL asks what the name $1 leads to now ($2 is its table's full name), since when the server has
 // given out ids in turn, and for the history.
@@ -33,10 +50,12 @@ ELSE ` + timelineSQL + ` END`
 // After a crash, a server gives out some ids again: those of transactions whose WAL was not flushed, because
 // they were rolled back, or committed with synchronous_commit off. A snapshot may have shown them as over. If
 // only one of its processes dies, the server recovers in the same way. It keeps its start time then, but its
-// statistics are reset. A standby gives out no ids, and replays only flushed ones.
+// statistics are reset: all of them. A person who resets some (pg_stat_reset_shared) leaves others, so the
+// earliest time counts. A standby gives out no ids, and replays only flushed ones.
 const identitySQL = `SELECT to_regclass($2) IS DISTINCT FROM to_regclass($1),
-CASE WHEN NOT pg_is_in_recovery() THEN
-	greatest(pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()) END, `
+CASE WHEN NOT pg_is_in_recovery() THEN greatest(pg_postmaster_start_time(), least(
+	pg_stat_get_bgwriter_stat_reset_time(), (SELECT stats_reset FROM pg_stat_get_archiver()),
+	(SELECT min(stats_reset) FROM pg_stat_get_slru()))) END, `
 
 // identity reads the clock and the identity of t.
 func (r *chunkReader) identity(ctx context.Context, t *table) (*clock, watermark.Identity, error) {

@@ -48,8 +48,9 @@ func (s *statement) add(batch *pgconn.Batch, types *pgtype.Map) error {
 // binaryFormat is the format of all parameters, and of all columns of a result.
 var binaryFormat = []int16{pgtype.BinaryFormatCode}
 
-// query makes the statement for the next rows of a read: at most limit rows after a place.
-type query func(t *table, after key, limit int) statement
+// query makes the statement for the next rows of a read: at most limit rows after a place, and none after
+// until, if it is not nil.
+type query func(t *table, after key, until *key, limit int) statement
 
 // query asks for the rows of a part. For the order (updated_at, id) it goes by p.final as it is at each
 // statement. A row that is updated meanwhile moves ahead, so no row is skipped.
@@ -71,7 +72,7 @@ func (p *pass) query(r *chunkReader, part part) query {
 	if part.undated {
 		return undated
 	}
-	return func(t *table, after key, limit int) (s statement) {
+	return func(t *table, after key, until *key, limit int) (s statement) {
 		low, final := part.low, p.final
 		if t.noFloor != "" { // since the pass began: its xmin may be forbidden
 			low, final = 0, 0
@@ -84,8 +85,8 @@ func (p *pass) query(r *chunkReader, part part) query {
 				s.param(pgtype.XIDOID, uint32(id)), s.param(pgtype.OIDOID, p.table.oid))
 		}
 		where, added := "(updated_at, id) > "+place(after), ""
-		if part.until != nil {
-			where += " AND (updated_at, id) <= " + place(*part.until)
+		if until = cmp.Or(until, part.until); until != nil {
+			where += " AND (updated_at, id) <= " + place(*until)
 		}
 		if final != 0 {
 			added = before(final)
@@ -135,13 +136,17 @@ func named(ids []int64) query {
 // byID asks for the rows of a condition in the order of id, which never changes. The smallest int64 has no id
 // before it, so the place before all rows is not an id that lies before it.
 func byID(where func(s *statement, t *table) string) query {
-	return func(t *table, after key, limit int) (s statement) {
+	return func(t *table, after key, until *key, limit int) (s statement) {
 		compared := ">"
 		if after == beforeAll {
 			compared = ">="
 		}
-		s.sql = fmt.Sprintf("SELECT %s FROM %s WHERE id %s %s AND %s ORDER BY id LIMIT %s", t.list, t.name,
-			compared, s.param(pgtype.Int8OID, after.id), where(&s, t), s.param(pgtype.Int8OID, int64(limit)))
+		ids := "id " + compared + " " + s.param(pgtype.Int8OID, after.id)
+		if until != nil {
+			ids += " AND id <= " + s.param(pgtype.Int8OID, until.id)
+		}
+		s.sql = fmt.Sprintf("SELECT %s FROM %s WHERE %s AND %s ORDER BY id LIMIT %s", t.list, t.name, ids,
+			where(&s, t), s.param(pgtype.Int8OID, int64(limit)))
 		return s
 	}
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/schemas"
@@ -19,7 +20,8 @@ func TestATransactionThatItsConsumerHeldForTooLongIsFollowedByAnother(t *testing
 	r := newChunkReader(db, SourceConfig{Resource: &schemas.Resource{Table: "orders"}})
 	for rows, fails := range map[int]bool{0: true, 23_000: false} {
 		failures := 0
-		err := r.retry(t.Context(), &failures, &transaction{limit: 93_000, count: rows}, context.DeadlineExceeded)
+		tx := &transaction{begun: time.Now(), limit: 93_000, count: rows}
+		err := r.retry(t.Context(), &failures, tx, context.DeadlineExceeded)
 		if (err != nil) != fails {
 			t.Errorf("after %d rows: %v", rows, err)
 		}

@@ -35,7 +35,7 @@ type table struct {
 	oid          uint32
 	hidden       bool
 	schema, kind string
-	// identified is set if the role may ask for the identity of the database (historySQL).
+	// identified is set if the server tells the role the identity of the database (historySQL).
 	identified bool
 	// alone is set for an ordinary table without children and row security.
 	alone   bool
@@ -51,10 +51,6 @@ const catalogueSQL = belowSQL + `SELECT n.nspname::text, c.relname::text, c.relk
 	row_security_active(c.oid), c.relhassubclass,
 	coalesce(has_column_privilege(c.oid, (-2)::int2, 'SELECT') -- xmin
 		AND has_column_privilege(c.oid, (-6)::int2, 'SELECT'), false), -- tableoid
-	has_function_privilege('pg_control_system()', 'EXECUTE')
-		AND has_function_privilege('pg_control_checkpoint()', 'EXECUTE')
-		AND has_function_privilege('pg_control_recovery()', 'EXECUTE')
-		AND has_function_privilege('pg_walfile_name(pg_lsn)', 'EXECUTE'),
 	` + elsewhereSQL + `, ` + leadsToSQL + `,
 	coalesce((SELECT bool_and(lockable OR kind NOT IN ('r', 'p', 'v')) FROM below), false),
 	a.readable, a.columns
@@ -155,7 +151,9 @@ func isElsewhere(table, found string) error {
 // noFloor returns why a relation of this kind has no floor, or "". If a transaction that wrote no row of the
 // relation can make rows of it visible, or the role may not read a row's xmin, each pass reads everything
 // from settled on.
-func noFloor(kind string, hidden, children, privileged, identified bool) string {
+//
+// unidentified is the error of historySQL, or nil. Some servers have these functions, and raise an error.
+func noFloor(kind string, hidden, children, privileged bool, unidentified *pgconn.PgError) string {
 	switch {
 	case kind != "r":
 		return "it is " + kinds[kind]
@@ -165,9 +163,10 @@ func noFloor(kind string, hidden, children, privileged, identified bool) string 
 		return "row security is active for the role"
 	case !privileged:
 		return "the role has SELECT on single columns only, and not on xmin: GRANT SELECT on the whole table"
-	case !identified:
-		return "the role may not ask which database this is: GRANT EXECUTE ON FUNCTION pg_control_system(), " +
-			"pg_control_checkpoint(), pg_control_recovery(), pg_walfile_name(pg_lsn)"
+	case unidentified != nil:
+		return fmt.Sprintf("the server does not say which database this is: %s (SQLSTATE %s). Perhaps the role "+
+			"lacks a right: GRANT EXECUTE ON FUNCTION pg_control_system(), pg_control_checkpoint(), "+
+			"pg_control_recovery(), pg_walfile_name(pg_lsn)", unidentified.Message, unidentified.Code)
 	}
 	return ""
 }

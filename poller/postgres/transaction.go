@@ -31,7 +31,9 @@ type transaction struct {
 	// The others are for a transaction whose rows chunkReader.next cuts into chunks.
 
 	table *table
+	begun time.Time
 	limit int  // of its rows
+	until *key // the place of the last row that it asks for, or nil
 	more  bool // a row has come, and belongs to the next chunk
 	count int  // rows so far
 	end   key  // the place of the last row
@@ -113,6 +115,11 @@ func (tx *transaction) close(err error) error {
 	}
 	if tx.results != nil {
 		err = cmp.Or(tx.results.Close(), err) // err may only say that an answer was missing
+	}
+	if conn := tx.conn.Conn().PgConn(); conn.TxStatus() == 'E' { // the pool would drop the connection
+		ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+		_ = conn.Exec(ctx, "ROLLBACK").Close()
+		cancel()
 	}
 	tx.conn.Release()
 	tx.conn = nil

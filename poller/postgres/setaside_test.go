@@ -1,0 +1,157 @@
+package postgres_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/schemas"
+)
+
+// brokenOrders makes orders a view of n rows of base, of which those that the condition names make a query
+// fail.
+func (s *shop) brokenOrders(n int, view, indexes string) {
+	s.t.Helper()
+	s.exec("ALTER TABLE orders RENAME TO base")
+	s.exec(strings.Replace(fmt.Sprintf(manyOrders, n), "INTO orders", "INTO base", 1))
+	s.exec(indexes)
+	s.exec("ANALYZE base")
+	s.exec(view + mayRead)
+}
+
+// raising makes the function check(id), which raises an error with a SQLSTATE for the rows of a condition.
+func raising(sqlstate, condition string) string {
+	return fmt.Sprintf(`CREATE FUNCTION checked(id bigint) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+		BEGIN IF %s THEN RAISE EXCEPTION 'of Jane Doe' USING ERRCODE = '%s'; END IF; RETURN 1; END $$;`, condition,
+		sqlstate)
+}
+
+// isBroken reads with every kind of read, and checks that those ids are dead letters and all others are rows.
+func (r *reader) isBroken(n int, sqlstate, field string, bad ...int64) {
+	r.t.Helper()
+	slices.Sort(bad)
+	first := map[int64]string{}
+	suspects := []poller.Suspect{{ID: bad[0]}, {ID: bad[0] + 1}}
+	for _, q := range []poller.Request{{}, {Kind: poller.Full, From: schemas.MinInstant},
+		{Kind: poller.Lookup, Suspects: suspects}} {
+		clear(r.rejects)
+		if q.Kind == poller.Full {
+			clear(r.rows)
+		}
+		if err := r.read(q); err != nil {
+			r.t.Fatalf("a read of kind %d: %v", q.Kind, err)
+		}
+		want := bad
+		if q.Kind == poller.Lookup {
+			want = bad[:1]
+		}
+		if got := slices.Sorted(maps.Keys(r.rejects)); !slices.Equal(got, want) {
+			r.t.Errorf("a read of kind %d: dead letters of %d, expected %d", q.Kind, got, want)
+		}
+		if len(r.rows) != n-len(bad) || !r.done.Complete {
+			r.t.Errorf("a read of kind %d: %d rows, expected %d; %+v", q.Kind, len(r.rows), n-len(bad), r.done)
+		}
+		for id, x := range r.rejects {
+			text := fmt.Sprint(x.Err, string(x.Row))
+			if !x.HasID || x.Field != field || !strings.Contains(text, "SQLSTATE "+sqlstate) ||
+				!strings.Contains(text, fmt.Sprintf(`{"id":%d`, id)) || strings.Contains(text, "Jane") {
+				r.t.Errorf("order %d: %+v %s", id, x, x.Row)
+			}
+			if before, ok := first[id]; ok && before != string(x.Row) {
+				r.t.Errorf("order %d: its letter was %s and is %s", id, before, x.Row)
+			}
+			first[id] = string(x.Row)
+		}
+	}
+}
+
+const noIndex = "ALTER TABLE base DROP CONSTRAINT orders_pkey; DROP INDEX orders_updated_at_id_idx"
+
+func TestARowThatTheDatabaseCannotReadIsADeadLetterAndTheOthersAreRead(t *testing.T) {
+	divides := `CREATE VIEW orders AS SELECT id,
+		user_id / (CASE WHEN id IN (1, 700, 701, 2500) THEN 0 ELSE 1 END) AS user_id,
+		status, total_amount, created_at, updated_at FROM base`
+	checks := `CREATE VIEW orders AS SELECT id, checked(id) AS user_id, status, total_amount, created_at,
+		updated_at FROM base`
+	filters := `CREATE VIEW orders AS SELECT * FROM base WHERE checked(id) > 0`
+	raises := func(sqlstate string) string { return raising(sqlstate, "id IN (1, 700, 701, 2500)") }
+	for name, c := range map[string]struct{ view, indexes, sqlstate, field string }{
+		"a division by zero":                  {divides, "SELECT 1", "22012", "user_id"},
+		"a division by zero, no index":        {divides, noIndex, "22012", "user_id"},
+		"a function":                          {raises("P0001") + checks, "SELECT 1", "P0001", "user_id"},
+		"a broken value":                      {raises("XX001") + checks, "SELECT 1", "XX001", "user_id"},
+		"a broken value, no index":            {raises("XX001") + checks, noIndex, "XX001", "user_id"},
+		"a key that cannot be read":           {raises("XX001") + filters, "SELECT 1", "XX001", "id"},
+		"a key that cannot be read, no index": {raises("23514") + filters, noIndex, "23514", "id"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openShop(t, ordersTable)
+			s.brokenOrders(3000, c.view, c.indexes)
+			r := s.readerOf(shortOverlap)
+			r.isBroken(3000, c.sqlstate, c.field, 1, 700, 701, 2500)
+			r.settles(s.instant("SELECT max(updated_at) FROM base"))
+		})
+	}
+}
+
+// So many in a row are no accident. The rows behind them are read, and settled stays before them.
+func TestManyRowsInARowThatTheDatabaseCannotReadBlockAndTheOthersAreRead(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, ordersTable)
+	s.brokenOrders(200, raising("22012", "id BETWEEN 50 AND 74")+`CREATE VIEW orders AS SELECT id, checked(id) AS
+		user_id, status, total_amount, created_at, updated_at FROM base`, "SELECT 1")
+	r := s.readerOf(shortOverlap)
+	for range 2 {
+		err := r.read(poller.Request{Kind: poller.Pass})
+		var blocked *poller.BlockedError
+		if !errors.As(err, &blocked) || !blocked.Publishes || !strings.Contains(err.Error(), "SQLSTATE 22012") ||
+			!strings.Contains(err.Error(), "none of 20 rows") {
+			t.Errorf("%v, expected a BlockedError", err)
+		}
+		if len(r.rows) != 175 || r.settled > s.instant("SELECT updated_at FROM base WHERE id = 50") {
+			t.Errorf("%d rows, expected 175; settled %s", len(r.rows), r.settled)
+		}
+	}
+	s.exec("CREATE OR REPLACE FUNCTION checked(id bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'")
+	r.poll()
+	r.sameAs(s)
+}
+
+// Nothing about a row is known from an error that another try may not have, or that is about the query.
+func TestAnErrorThatIsAboutNoRowMakesNoDeadLetter(t *testing.T) {
+	for _, sqlstate := range []string{"55P03", "40P01", "40001", "57P01", "57014", "42501", "53200", "53100",
+		"08006", "0A000", "42883", "XX000", "22P03"} {
+		t.Run(sqlstate, func(t *testing.T) {
+			t.Parallel()
+			s := openShop(t, ordersTable)
+			s.brokenOrders(30, raising(sqlstate, "id = 20")+`CREATE VIEW orders AS SELECT id, checked(id) AS
+				user_id, status, total_amount, created_at, updated_at FROM base`, "SELECT 1")
+			r := s.readerOf(shortOverlap)
+			if err := r.read(poller.Request{Kind: poller.Pass}); err == nil || len(r.rejects) > 0 {
+				t.Errorf("%v, %d dead letters", err, len(r.rejects))
+			}
+			if r.settled > s.instant("SELECT updated_at FROM base WHERE id = 20") {
+				t.Errorf("settled %s is past the row", r.settled)
+			}
+		})
+	}
+}
+
+// The view computes all of its rows for each query, so no row can be found by itself.
+func TestAQueryThatFailsForNoRowMakesNoDeadLetter(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.brokenOrders(30, `CREATE VIEW orders AS SELECT id,
+		user_id / (CASE WHEN id = 20 THEN 0 ELSE 1 END) AS user_id, status,
+		row_number() OVER () + total_amount AS total_amount, created_at, updated_at FROM base`,
+		"SELECT 1")
+	r := s.readerOf(shortOverlap)
+	if err := r.read(poller.Request{Kind: poller.Pass}); err == nil || len(r.rejects) > 0 ||
+		!strings.Contains(err.Error(), "SQLSTATE 22012") {
+		t.Errorf("%v, %d dead letters", err, len(r.rejects))
+	}
+}
