@@ -72,8 +72,14 @@ func (e *Endpoint) Release() {
 // alike, so both are tried again. So is a 4xx that is not in the service's description: the description does
 // not say how the service refuses for the rate, and may mean a 403 or a 420 by it. If it says when to come
 // again, it speaks of the rate.
-func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
+//
+// most limits the tries that fail, if it is less than configured. Zero means as configured.
+func (e *Endpoint) Page(ctx context.Context, query string, most int) (p Page, err error) {
 	c, renewals := e.client, 0
+	if most == 0 {
+		most = c.cfg.Attempts
+	}
+	most = min(most, c.cfg.Attempts)
 	pauses := backoff.ExponentialBackOff{InitialInterval: 250 * time.Millisecond, MaxInterval: 20 * time.Second,
 		Multiplier: 2, RandomizationFactor: 0.5}
 	e.Release()
@@ -129,7 +135,7 @@ func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
 			return p, failed
 		}
 		switch {
-		case tries < c.cfg.Attempts:
+		case tries < most:
 			if err = wait.For(ctx, pauses.NextBackOff()); err != nil {
 				return p, err
 			}

@@ -38,7 +38,7 @@ func TestARateRefusedWithAnyStatusIsWaitedFor(t *testing.T) {
 			c.cfg.Attempts = maxTries
 			e := c.Endpoint("/store-products", uncounted, unwaited)
 			for range 20 {
-				if _, err := e.Page(t.Context(), "updated_from=2026-11-20"); err != nil {
+				if _, err := e.Page(t.Context(), "updated_from=2026-11-20", 0); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -61,7 +61,7 @@ func TestARefusalThatSaysWhenToComeAgainStopsAll(t *testing.T) {
 			w.WriteHeader(status)
 		})
 		e := c.Endpoint("/store-products", uncounted, func(float64) { stop() })
-		_, err := e.Page(stopped, "updated_from=2026-11-20")
+		_, err := e.Page(stopped, "updated_from=2026-11-20", 0)
 		if !errors.Is(err, context.Canceled) || time.Until(c.State().RefusedUntil) < 4*time.Minute {
 			t.Errorf("%d: %v, %+v", status, err, c.State())
 		}
@@ -75,7 +75,7 @@ func TestARefusalThatStaysIsWhatItSaysAndSlowsNobodyDown(t *testing.T) {
 		requests++
 		w.WriteHeader(http.StatusForbidden)
 	})
-	_, err := c.Endpoint("/store-orders", uncounted, unwaited).Page(t.Context(), "updated_from=2026-11-20")
+	_, err := c.Endpoint("/store-orders", uncounted, unwaited).Page(t.Context(), "updated_from=2026-11-20", 0)
 	if refused := Refusal(err); refused == nil || refused.Status != 403 || requests != c.cfg.Attempts {
 		t.Errorf("%v after %d requests, want a refusal after %d", err, requests, c.cfg.Attempts)
 	}
@@ -96,8 +96,8 @@ func TestARefusalOfARequestIsNotTakenForOneOfTheRate(t *testing.T) {
 			fmt.Fprint(w, emptyPage)
 		})
 		e := c.Endpoint("/store-products", uncounted, unwaited)
-		_, _ = e.Page(t.Context(), "updated_from=2026-11-20")
-		_, err := e.Page(t.Context(), "updated_from=2026-11-20&page=1")
+		_, _ = e.Page(t.Context(), "updated_from=2026-11-20", 0)
+		_, err := e.Page(t.Context(), "updated_from=2026-11-20&page=1", 0)
 		if said := Refusal(err); said == nil || said.Status != status || requests != 2 {
 			t.Errorf("%d: %v after %d requests", status, err, requests)
 		}
