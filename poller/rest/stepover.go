@@ -2,35 +2,18 @@ package rest
 
 import (
 	"context"
-	"errors"
-	"net"
-	"net/http"
 
-	"github.com/storestream/storestream/internal/httpclient"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
 )
 
 // No row, page, window or day keeps the rows behind it from being read. A request that fails by itself is
 // stepped over: package paging narrows the place down, and says of the set that it is not whole. So the day
-// of such a place stays open, and a full reading ends with an error. Nothing is taken for read or for deleted.
+// of such a place stays open, and a full reading ends with an error. Nothing is taken for read or for
+// deleted.
 //
 // A service that is down fails every request. So nothing is stepped over unless the service answers another
 // question at that moment (read.ask).
-
-// failure returns the failure of a request for rows, if it may depend on what was asked for. Otherwise it
-// returns nil: err is about the rate, the key or the connection, or the caller has ended the read.
-func (s *Source) failure(err error) *client.RequestError {
-	failed, ok := errors.AsType[*client.RequestError](err)
-	if !ok || failed.Path != s.cfg.Resource.Path || failed.ForRate() || failed.Status == http.StatusUnauthorized ||
-		errors.As(err, new(*httpclient.RedirectError)) {
-		return nil
-	}
-	if broken, ok := errors.AsType[*net.OpError](err); ok && broken.Op == "dial" {
-		return nil
-	}
-	return failed
-}
 
 // ask asks for a page of w. failed is the failure of this request, if it may be stepped over: the service
 // refuses the number of the page, or answers another question. err ends the read.
@@ -46,7 +29,7 @@ func (rd *read) ask(ctx context.Context, w window, page, size int) (
 		}
 		return p, nil, nil
 	}
-	switch failed = s.failure(err); {
+	switch failed = client.Failure(err, s.cfg.Resource.Path); {
 	case failed == nil:
 		return p, nil, refused(err)
 	case page > 0 && client.Refusal(failed) != nil:
@@ -65,7 +48,8 @@ func (rd *read) ask(ctx context.Context, w window, page, size int) (
 		if err == nil {
 			return p, failed, nil
 		}
-		if also := s.failure(err); also == nil || also.Status == 0 { // the next question would take as long
+		also := client.Failure(err, s.cfg.Resource.Path)
+		if also == nil || also.Status == 0 { // the next question would take as long
 			break
 		}
 	}

@@ -145,7 +145,8 @@ func TestPollsGoOnBesideARowOfTodayThatFails(t *testing.T) {
 	}
 }
 
-// Pages behind the tenth are refused. That is a cap: the day is cut by the days on which its rows were created.
+// Places from 1,000 on are refused. That is a cap: the day is cut by the days on which its rows were
+// created.
 func TestPagesThatAreRefusedForTheirNumberAreACap(t *testing.T) {
 	for _, status := range []int{400, 403, 404, 422, 500, 504} {
 		for created, settled := range map[int]string{40: "2026-11-20", 1: "2026-11-15"} {

@@ -26,8 +26,8 @@ type Machine struct {
 	yield   func(Question) bool
 	stopped bool
 	answer  Answer // to the question before
-	// narrows is set if smaller pages replace one that failed. failed is set once a page failed, lost is how many
-	// places were stepped over, and block is set if one of them was of several rows.
+	// narrows is set if smaller pages replace one that failed. failed is set once a page failed. lost is how
+	// many places were stepped over, and block is set if one of them had several rows.
 	narrows, failed, block bool
 	lost                   int
 
@@ -192,7 +192,8 @@ func (m *Machine) part(created Span, divisible bool) (Outcome, []Span) {
 		}
 	}
 	var parts []Span
-	if !p.sound() && p.lacks == "" || o.Rows > room(r.Page()) { // else parts would have as many pages, short ones
+	// Else parts would have as many pages: the first ones are short, or a row was stepped over.
+	if !p.sound() && p.lacks == "" || o.Rows > room(r.Page()) {
 		parts = divide(created, p.known, r.Page())
 		for n := len(parts) - 1; n > 0 && parts[n].From > m.set.Today; n-- {
 			parts[n-1].To = parts[n].To
