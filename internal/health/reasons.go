@@ -93,6 +93,11 @@ var Reasons = []Reason{
 		Remedy: "nothing: it is over after an overlap, or with the first transaction on the primary"},
 
 	// Settling: REST. What follows "2026-11-20 cannot be closed:" or "could not be read completely:".
+	{Code: "row_not_read", State: SettlingDelayed, Says: "cannot be read:",
+		Means: "the service fails for that row, by the request and the answer that the reason names, and answers " +
+			"others. All other rows are published, and later days go on. *No sweep*",
+		Remedy: "give the request to the service's owner. It is tried again by itself, after 30 s and then at " +
+			"longer intervals, up to an hour"},
 	{Code: "order_changes", State: SettlingDelayed,
 		Says: "never showed them all | it takes several pages and was read once",
 		Means: "the order changes between requests, and nothing says how many rows there are. Today's pages are " +

@@ -38,9 +38,9 @@ func (b *batchOfDays) machine(r *paging.Reader, set paging.Set, days int, newest
 }
 
 // adapt plans the next window after one of so many days. again is set if that window is to be read once
-// more, with fewer days.
+// more, with fewer days: so that one that cannot be read holds up no other.
 func (b *batchOfDays) adapt(days int, o paging.Outcome, r *paging.Reader) (again bool) {
-	if b.parts = false; b.counted && !o.Whole {
+	if b.parts = false; b.counted && !o.Whole || o.Failed && days > 1 {
 		b.days, b.parts = max(1, days/4), days == 1
 		return true
 	}

@@ -20,25 +20,38 @@ import (
 // The day only says where to begin to cut the past into windows. The first window has no lower bound, so a
 // wrong answer here costs requests and loses nothing.
 func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err error) {
-	first := rd.from
+	first, refused := rd.from, ""
+	rd.unbounded = first == past
 	if first == past {
 		rd.src.cfg.Doing("looking for the earliest row")
+		answered := false
 		hasRows := func(until int) (met bool) {
 			if err != nil {
 				return true
 			}
-			w := on(dimension, span{From: past, To: day(until)})
-			_, err = rd.glance(ctx, w, 0, 1, func(p client.Page) (enough bool) {
-				met = met || len(p.Rows) > 0 || p.Count > 0 // one that counts rows and shows none proves nothing
-				return met
-			})
+			w, why := on(dimension, span{From: past, To: day(until)}), ""
+			answered = false
+			for tries := 0; tries < 2 && !answered && err == nil; tries++ { // one refusal may have another cause
+				why, err = rd.glance(ctx, w, 0, 1, func(p client.Page) (enough bool) {
+					answered = true
+					met = met || len(p.Rows) > 0 || p.Count > 0 // one that counts rows and shows none proves nothing
+					return met
+				})
+			}
+			if !answered {
+				refused = why
+			}
 			return met || err != nil
 		}
 		met := hasRows(int(rd.last))
-		if !met {
+		if !met && answered {
 			met = hasRows(int(rd.last))
 		}
 		switch {
+		case err != nil:
+		case !answered:
+			rd.unbounded = false
+			first, err = rd.firstGiven(ctx, dimension, refused)
 		case !met:
 			first = rd.last + 1
 		case known != past:
@@ -46,9 +59,50 @@ func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err er
 		default: // rows from before 1970 end up in the first window
 			first = day(sort.Search(int(rd.last), hasRows))
 		}
+		if err == nil && refused != "" {
+			rd.src.cfg.Log.Info("the service refuses earlier days: rows are read from this one on",
+				zap.Stringer("day", first), zap.String("why", refused))
+		}
 	}
 	rd.next, rd.firstOpen = first, first
 	return err
+}
+
+// earliestDay is before every day of which a service that refuses windows without a first day has rows.
+const earliestDay = -25_567 // 1900-01-01
+
+// firstGiven finds the first day of which the service gives the rows, if it refuses a window without a first
+// day. That refusal says nothing of the rows, so days are asked for alone. Earlier days may be given although
+// one is refused, so firstGiven looks below each that it finds, at ever longer distances.
+//
+// A full reading is to meet every row, and cannot show that there are none before that day.
+func (rd *read) firstGiven(ctx context.Context, dimension int, refused string) (first day, err error) {
+	name := rd.src.cfg.Resource.Name
+	if rd.req.Kind != poller.Pass {
+		return 0, fmt.Errorf("%s: not all rows can be read, because the service refuses a window without a first "+
+			"day: %s. Set resources.%s.start to the first day of which it gives rows", name, refused, name)
+	}
+	gives := func(d day) (answered bool) {
+		if err == nil {
+			_, err = rd.glance(ctx, on(dimension, span{From: d, To: d}), 0, 1, func(client.Page) (enough bool) {
+				answered = true
+				return true
+			})
+		}
+		return answered
+	}
+	if first = rd.last; !gives(first) && err == nil {
+		return 0, fmt.Errorf("%s: the service gives no rows of past days: %s", name, refused)
+	}
+	for earlier := true; earlier; {
+		earlier = false
+		for step := day(1); first-step >= earliestDay; step *= 2 {
+			if gives(first - step) {
+				first, earlier = first-step, true
+			}
+		}
+	}
+	return first, err
 }
 
 // closeDays reads the days of a dimension from rd.next to rd.last, several at once. If
@@ -63,7 +117,10 @@ func (rd *read) closeDays(ctx context.Context, dimension int) error {
 	if rd.req.Kind != poller.Pass {
 		known, batches, verb = days{}, &batchOfDays{days: 1}, "reading all rows of "
 	}
-	last, unbounded, read := rd.last, rd.from == past, past // the last day that was read
+	last, unbounded, read := rd.last, rd.unbounded, past // the last day that was read
+	if rd.from == past {
+		read = rd.next - 1
+	}
 	rd.passClosed(known)
 	for rd.next <= last {
 		next := rd.next

@@ -22,6 +22,9 @@
 //	days      the past days that are closed, or could not be closed
 //	calendar  which of the service's days are over, and in which zone
 //
+// A row, page, window or day that the service cannot give stops no other (stepover.go). It leaves its set not
+// whole, so its day stays open, and a full reading or a lookup ends with an error.
+//
 // A row's way through one read:
 //
 //	Source.Read    plans, then closes the days that are over and reads the open window

@@ -143,7 +143,8 @@ func TestServerErrorsAndBrokenConnectionsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// The read keeps what it has: the days settled before a fault that does not go away stay settled.
+// The read keeps what it has: the days settled before a fault that does not go away stay settled, and later
+// days are read.
 func TestWhatWasReadBeforeALastingFaultStaysSettled(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
@@ -162,21 +163,25 @@ func TestWhatWasReadBeforeALastingFaultStaysSettled(t *testing.T) {
 	}
 	source := s.source(s.client(client.Config{Now: s.now, Attempts: 1}))
 	got, err := readAll(t.Context(), source, pass(schemas.MinInstant))
-	var blocked *poller.BlockedError
-	if !errors.As(err, &blocked) {
-		t.Errorf("error %v, want it blocked", err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if delayed := got.done.Delayed; !strings.Contains(delayed, "2026-11-12 cannot be closed") ||
+		!strings.Contains(delayed, "answered 403 forbidden") || len(got.rows) != 18*1500+1000 {
+		t.Errorf("%d rows, delayed: %s", len(got.rows), delayed)
 	}
 	if got.settled == schemas.MinInstant || got.settled > schemas.InstantOf(at("2026-11-12T00:00:00Z")) {
 		t.Errorf("settled %s", got.settled)
 	}
 }
 
+// The other request looks whether the service answers at all.
 func TestABadRequestIsNotRepeatedAndNamesTheCode(t *testing.T) {
 	s := newService(t)
 	s.before = func(w http.ResponseWriter, _ url.Values) bool { refuse(w, 400, "invalid_param"); return true }
 	_, err := readAll(t.Context(), s.source(s.client(client.Config{})), pass(schemas.MinInstant))
 	var blocked *poller.BlockedError
-	if !errors.As(err, &blocked) || !strings.Contains(err.Error(), "invalid_param") || s.requests != 1 {
+	if !errors.As(err, &blocked) || !strings.Contains(err.Error(), "invalid_param") || s.requests > 2 {
 		t.Errorf("%d requests, error %v", s.requests, err)
 	}
 }

@@ -51,18 +51,21 @@ func (s *Source) everything(ctx context.Context, rd *read, dimension int, from d
 	if err := rd.findFirst(ctx, dimension, past); err != nil {
 		return err
 	}
-	open := span{From: max(from, rd.last+1), To: future}
-	if from == past && rd.next > rd.last { // no window without a lower bound is read before
-		open = always
+	if from == past && rd.next > rd.last { // there seem to be none, and closeDays asks for none
+		err := s.complete(ctx, rd, on(dimension, span{From: past, To: rd.last}))
+		if err != nil || rd.replan {
+			return err
+		}
 	}
 	if err := rd.closeDays(ctx, dimension); err != nil || rd.replan {
 		return err
 	}
-	return s.complete(ctx, rd, on(dimension, open))
+	return s.complete(ctx, rd, on(dimension, span{From: max(from, rd.last+1), To: future}))
 }
 
 // complete reads w, which grows, and returns an error if that could not be done completely.
 func (s *Source) complete(ctx context.Context, rd *read, w window) error {
+	w = s.bounded(w)
 	o, err := rd.pages(ctx, w, s.reader.Read(rd.set(w, true)))
 	if err == nil && !rd.replan {
 		err = rd.checkEnd(ctx, w, &o)
@@ -104,12 +107,17 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 		}
 		for dimension, spans := range asked {
 			for _, days := range joined(spans) {
-				w := on(dimension, days)
-				o, err := rd.pages(ctx, w, s.reader.Read(rd.set(w, days.To > s.lastPast())))
+				w, growing := on(dimension, days), days.To > s.lastPast()
+				if growing {
+					w = s.bounded(w)
+				}
+				o, err := rd.pages(ctx, w, s.reader.Read(rd.set(w, growing)))
 				if err != nil || rd.replan {
 					return err
 				}
-				if !o.Whole {
+				// The questions after the first ask for its days again. Once all suspects are shown, a row that cannot be
+				// read may be another one.
+				if last := question > 0 && len(rd.sought) > 0; !o.Whole && (last || !o.Failed) {
 					return rd.incomplete(ctx, w, o)
 				}
 			}

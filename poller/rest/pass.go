@@ -58,7 +58,7 @@ func (s *Source) planPass(ctx context.Context, rd *read) error {
 // if the service sorts, a cheap poll.
 func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 	m, busy, open := &s.open, time.Now(), rd.open
-	w := on(updated, span{From: s.calendar.begin(open), To: future})
+	w := s.bounded(on(updated, span{From: s.calendar.begin(open), To: future}))
 	whole := rd.whole || !m.paged || m.from != open || s.clock.Now().Sub(m.began) >= max(wholeEvery, 10*m.took)
 	if !whole && s.reader.Order != paging.Unknown {
 		// A cheap poll reads the end of the window where changes appear, back to rows that the last whole read must
@@ -85,7 +85,7 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 			return err
 		}
 	}
-	w[updated].From = s.calendar.begin(open)
+	w = s.bounded(on(updated, span{From: s.calendar.begin(open), To: future}))
 	rd.old = ""
 	set := rd.set(w, true)
 	set.Once = !whole || busy.Before(m.nextRepeatedRead)
@@ -96,10 +96,18 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 	if rd.firstOpen == open {
 		rd.settle(o.Whole)
 	}
+	if o.Failed && o.Rows == 0 {
+		if err := rd.flush(ctx, nil); err != nil {
+			return err
+		}
+		return rd.failed
+	}
 	done := &poller.Done{Started: rd.req.Started, Complete: o.Whole && rd.delayed == ""}
-	if !o.Whole && whole { // it may have missed changes, so it does not count for lag
+	if !o.Whole && whole {
 		rd.delay(fmt.Sprintf("the rows updated since %s could not be read completely: %s", open, o.Why))
-		done.Started = schemas.MinInstant
+		if !o.ButRows { // it may have missed changes of other rows, so it does not count for lag
+			done.Started = schemas.MinInstant
+		}
 	}
 	done.Delayed = rd.delayed
 	if err := rd.finish(ctx, done); err != nil {

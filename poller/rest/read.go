@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/http"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -50,6 +49,10 @@ type read struct {
 	// day before it is. open is the first day of the open window, and whole is set if that is to be read whole.
 	from, next, firstOpen, last, open day
 	closed, whole                     bool
+	// unbounded is set if nothing is known of the days before next, and the service gives them all.
+	unbounded bool
+	// failed is the newest failure that may be stepped over.
+	failed error
 	// delayed is the first reason why the resource settles no further.
 	delayed string
 
@@ -75,7 +78,9 @@ type read struct {
 
 // set describes w to package paging.
 func (rd *read) set(w window, growing bool) paging.Set {
-	return paging.Set{Created: w[created], Growing: growing, Began: int64(rd.src.clock.Service())}
+	s := rd.src
+	return paging.Set{Created: w[created], Growing: growing, Today: s.today() + s.calendar.margin,
+		Began: int64(s.clock.Service())}
 }
 
 // settle moves settled over the days before firstOpen, which was read, whole or not. A closed day that is not
@@ -100,10 +105,13 @@ func (rd *read) pages(ctx context.Context, w window, m *paging.Machine) (o pagin
 	for q, ok := m.Next(); ok; q, ok = m.Next() {
 		part := window{updated: w[updated], created: q.Created}
 		asked := time.Now()
-		p, err := s.endpoint.Page(ctx, part.query(s.calendar.midnights, q.Page, q.Size))
-		a, err := rd.answer(p, err, part, q.Page, asked)
+		p, failed, err := rd.ask(ctx, part, q.Page, q.Size)
+		if err != nil {
+			return o, err
+		}
+		a := rd.answer(p, failed, part, q.Page, asked)
 		s.endpoint.Release()
-		if err == nil && !rd.replan {
+		if failed == nil && !rd.replan {
 			err = rd.fields.check(ctx, rd, part, q.Page, q.Size)
 		}
 		if cut := q.Created.To != future && !rd.proofs[created].Whole; cut && err == nil && !rd.replan {
@@ -157,31 +165,29 @@ func (rd *read) checkEnd(ctx context.Context, w window, o *paging.Outcome) (err 
 	return err
 }
 
-// answer returns the facts of p, or of the service's refusal, and collects the rows for the batch. w and
+// answer returns the facts of p, or of the request's failure, and collects the rows for the batch. w and
 // page were asked for, at asked. answer sets replan if the rows show that the plan is wrong.
 func (rd *read) answer(
-	p client.Page, err error, w window, page int, asked time.Time,
-) (paging.Answer, error) {
+	p client.Page, failed *client.RequestError, w window, page int, asked time.Time,
+) paging.Answer {
 	s := rd.src
 	doubt := cached(p.Age)
 	rd.old = cmp.Or(rd.old, doubt)
 	beyond := paging.Answer{Beyond: true, Count: -1, Doubt: doubt}
-	if failed := client.Refusal(err); page > 0 && failed != nil &&
-		(failed.Status == http.StatusBadRequest || failed.Status == http.StatusNotFound) {
-		return beyond, nil // the service answers page 0 of this window, so it refuses the number of the page
-	}
-	if err != nil {
-		return paging.Answer{}, refused(err)
+	if failed != nil {
+		// A page above 0 is refused for its number: the service answers page 0 of this window.
+		beyond.Failed, beyond.Beyond = failed.Error(), page > 0 && client.Refusal(failed) != nil
+		return beyond
 	}
 	if page == 0 {
 		s.firstPage = p.Number
 	} else if p.Number >= 0 && s.firstPage >= 0 && p.Number != s.firstPage+page {
-		return beyond, nil // the service gives the last page instead of one past the end
+		return beyond // the service gives the last page instead of one past the end
 	}
 	a := paging.Answer{More: p.More, Count: p.Count, Size: p.Size, Doubt: doubt}
 	if p.Age > s.cfg.Overlap {
 		// An older state that is shown for an overlap is taken for the row's. So rows may not be older.
-		return a, nil
+		return a
 	}
 	if made := asked.Add(-p.Age); rd.oldest.IsZero() || made.Before(rd.oldest) {
 		rd.oldest = made
@@ -195,7 +201,7 @@ func (rd *read) answer(
 		}
 	}
 	rd.replan = rd.replan || s.calendar.check(&a, w[updated])
-	return a, nil
+	return a
 }
 
 // cached returns why an answer that was made so long before its request proves nothing. It returns "" if age
@@ -211,43 +217,64 @@ func cached(age time.Duration) string {
 		"itself"
 }
 
-// mostGlances is how many pages are searched for a row that makes a difference.
-const mostGlances = 10
+const (
+	// mostGlances is how many pages are searched for a row that makes a difference.
+	mostGlances = 10
+	// fewRows is how many rows in a row a glance steps over.
+	fewRows = 3
+)
 
 // glance looks at the pages of w from first on, of so many rows, until one is enough. It hands no row on, so
 // it may ask for anything. A service may say of a page without rows that more follow: of some pages, or of
 // every page. doubt, if not empty, says why the answers prove nothing.
+//
+// glance steps over what fails alone, a row in the end. It asks for rows without any bound up to tomorrow. If
+// that fails, it asks up to today, then up to yesterday, and then for those of the last month.
 func (rd *read) glance(
 	ctx context.Context, w window, first, size int, enough func(client.Page) bool,
 ) (doubt string, err error) {
-	s, rows := rd.src, 0
+	s, rows, skipped, missed := rd.src, 0, 0, ""
 	defer s.endpoint.Release()
-	for page := first; page < first+mostGlances; page++ {
-		p, err := s.endpoint.Page(ctx, w.query(s.calendar.midnights, page, size))
-		if page > 0 && client.Refusal(err) != nil { // it refuses the number of the page
-			return doubt, nil
-		}
-		if err != nil {
-			return "", refused(err)
+	var others []span
+	if today := s.today(); w == (window{always, always}) {
+		w[updated].To = today + 1
+		others = []span{{From: past, To: today}, {From: past, To: today - 1}, {From: today - 30, To: future}}
+	}
+	page := first
+	for range mostGlances {
+		p, failed, err := rd.ask(ctx, w, page, size)
+		switch {
+		case err != nil:
+			return "", err
+		case failed == nil:
+		case page > 0 && client.Refusal(failed) != nil: // it refuses the number of the page
+			return cmp.Or(doubt, missed), nil
+		case len(others) > 0:
+			w[updated], others = others[0], others[1:]
+			continue
+		default:
+			missed = cmp.Or(missed, failed.Error())
+			if size > 1 {
+				page, size = page*10, max(1, size/10)
+			} else if page, skipped = page+1, skipped+1; skipped == fewRows {
+				return cmp.Or(doubt, missed), nil
+			}
+			continue
 		}
 		s.reader.LearnCount(p.Count, max(size, len(p.Rows)))
 		rows += len(p.Rows)
-		if doubt = cmp.Or(doubt, cached(p.Age)); enough(p) || !p.More || s.reader.NoEnd && len(p.Rows) == 0 {
+		if doubt = cmp.Or(doubt, cached(p.Age)); enough(p) {
 			return doubt, nil
 		}
+		if !p.More || s.reader.NoEnd && len(p.Rows) == 0 {
+			return cmp.Or(doubt, missed), nil
+		}
+		page++
 	}
-	if rows == 0 {
+	if rows == 0 && missed == "" {
 		s.reader.NoEnd = true
 	}
-	return doubt, nil
-}
-
-// refused returns err as one that blocks the resource, if it is the service's refusal of a request.
-func refused(err error) error {
-	if failed := client.Refusal(err); failed != nil {
-		return &poller.BlockedError{What: "the service refuses a request", Err: failed}
-	}
-	return err
+	return cmp.Or(doubt, missed), nil
 }
 
 // parse turns rows into records and rejects for the batch, and into the rows of a.

@@ -72,6 +72,8 @@ type service struct {
 	rng         *rand.Rand
 	// hidden is what the answer leaves out of a row, such as `,"brand":"b"`; nil: nothing.
 	hidden func(product) string
+	// bad makes each page with such a row a 500; nil: no row does.
+	bad func(product) bool
 	// before is called before a data request is answered, with mu held; true: it has answered.
 	before   func(w http.ResponseWriter, q url.Values) bool
 	requests int
@@ -162,6 +164,10 @@ func (s *service) list(w http.ResponseWriter, q url.Values) {
 		}
 	}
 	more = more || s.forEver || s.blank && page == 0
+	if s.bad != nil && slices.ContainsFunc(match, s.bad) {
+		refuse(w, 500, "internal_error")
+		return
+	}
 	body := []byte(`{"data":[`)
 	for i, p := range match {
 		if i > 0 {

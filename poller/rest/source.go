@@ -55,6 +55,7 @@ type Source struct {
 	firstPage int         // the service's number of page 0. -1 if unknown
 	batches   batchOfDays // of past days
 	earliest  day         // before it there was no row. past if unknown
+	answered  window      // whose page 0 was answered last. Zero if there is none
 
 	// Results of earlier reads.
 	from schemas.Instant // From of the last pass

@@ -79,6 +79,9 @@ func (rd *read) learnUpTo(ctx context.Context, dimension int, days span) (why st
 			if why != "" || err != nil {
 				return why, err
 			}
+			if proof.Whole { // the day after may still be to come, and a service may refuse it
+				break
+			}
 		}
 		if proof.Whole || !proof.Decides(at) { // then another row has to decide
 			continue

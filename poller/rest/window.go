@@ -64,13 +64,9 @@ func (w window) String() string {
 }
 
 // query is the request for one page of w, so that all of its last days is in it: midnights is set for a
-// dimension if its to_ dates are midnights. The service refuses a request without any date, so a window
-// without bounds asks for everything until the last day that can be written.
+// dimension if its to_ dates are midnights. The service refuses a request without any date, so w has a bound.
 func (w window) query(midnights [2]bool, page, size int) string {
 	v := url.Values{"page": {strconv.Itoa(page)}, "page_size": {strconv.Itoa(size)}}
-	if w == (window{always, always}) {
-		v.Set("updated_to", dayOf(schemas.MaxInstant).String())
-	}
 	for i, name := range dimensions {
 		if w[i].From != past {
 			v.Set(name+"_from", w[i].From.String())

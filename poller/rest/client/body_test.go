@@ -96,7 +96,7 @@ func TestAnswersWithoutEndAreCutOffAndTakeTurns(t *testing.T) {
 				resources.Go(func() {
 					e := client.Endpoint(path, uncounted, unwaited)
 					defer e.Release()
-					_, err := e.Page(t.Context(), "page=0")
+					_, err := e.Page(t.Context(), "page=0", 0)
 					var blocked *poller.BlockedError
 					if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) ||
 						errors.As(err, &blocked) == (Refusal(err) != nil) {
@@ -135,7 +135,7 @@ func TestLargePagesWaitForEachOther(t *testing.T) {
 		e := c.Endpoint(fmt.Sprintf("/%d", i), uncounted, unwaited)
 		all.Go(func() {
 			for range 3 {
-				p, err := e.Page(t.Context(), "page=0")
+				p, err := e.Page(t.Context(), "page=0", 0)
 				mu.Lock()
 				now++
 				most = max(most, now)
@@ -143,7 +143,7 @@ func TestLargePagesWaitForEachOther(t *testing.T) {
 				if err != nil || len(p.Rows) != 1000 || len(p.Rows[999]) != len(row) {
 					t.Errorf("%d rows, %v", len(p.Rows), err)
 				}
-				if _, err := c.Endpoint("/ordinary", uncounted, unwaited).Page(t.Context(), "page=0"); err != nil {
+				if _, err := c.Endpoint("/ordinary", uncounted, unwaited).Page(t.Context(), "page=0", 0); err != nil {
 					t.Error(err)
 				}
 				mu.Lock()
@@ -180,12 +180,12 @@ func TestTheWaitForAnotherLargePageIsNotTheServices(t *testing.T) {
 			t.Fatal(err)
 		}
 		first, second := c.Endpoint("/first", uncounted, unwaited), c.Endpoint("/second", uncounted, unwaited)
-		if _, err := first.Page(t.Context(), ""); err != nil {
+		if _, err := first.Page(t.Context(), "", 0); err != nil {
 			t.Fatal(err)
 		}
 		read := make(chan error)
 		go func() {
-			_, err := second.Page(t.Context(), "")
+			_, err := second.Page(t.Context(), "", 0)
 			read <- err
 		}()
 		if err := wait.For(t.Context(), time.Minute); err != nil { // by the bubble's clock
@@ -212,13 +212,13 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestALargePageKeepsItsPlaceNoLongerThanUntilTheNextRequest(t *testing.T) {
 	c := ask(t, largePage)
 	e := c.Endpoint("/r", uncounted, unwaited)
-	if _, err := e.Page(t.Context(), "page=0"); err != nil || len(c.large) != 1 {
+	if _, err := e.Page(t.Context(), "page=0", 0); err != nil || len(c.large) != 1 {
 		t.Fatal(err, len(c.large))
 	}
 	c.limit.refused("/r", time.Now(), time.Hour, "") // the service refuses requests for their rate
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := e.Page(stopped, "page=1"); !errors.Is(err, context.Canceled) || len(c.large) != 0 {
+	if _, err := e.Page(stopped, "page=1", 0); !errors.Is(err, context.Canceled) || len(c.large) != 0 {
 		t.Errorf("%v, %d places taken", err, len(c.large))
 	}
 }
@@ -229,7 +229,7 @@ func TestHeadersOfMoreThanAPageAreRefused(t *testing.T) {
 			w.Header().Set("X-"+strconv.Itoa(i), strings.Repeat("x", 64<<10))
 		}
 	})
-	_, err := c.Endpoint("/orders", uncounted, unwaited).Page(t.Context(), "")
+	_, err := c.Endpoint("/orders", uncounted, unwaited).Page(t.Context(), "", 0)
 	if err == nil || !strings.Contains(err.Error(), "header") {
 		t.Errorf("%v, expected an error that tells of headers", err)
 	}

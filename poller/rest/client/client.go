@@ -165,7 +165,7 @@ func (c *Client) key(ctx context.Context, refused string) (key string, err error
 		key, err = readKey(body)
 		return Page{}, err
 	}
-	_, err = e.Page(ctx, "")
+	_, err = e.Page(ctx, "", 0)
 	if refused := Refusal(err); refused != nil {
 		err = &poller.BlockedError{What: "no API key could be fetched", Err: refused}
 	}

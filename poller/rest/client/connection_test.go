@@ -52,7 +52,7 @@ func TestADeadConnectionIsNotUsedAgain(t *testing.T) {
 				for i := range n {
 					all.Go(func() {
 						e := c.Endpoint(fmt.Sprintf("/%d", i), uncounted, unwaited)
-						if _, err := e.Page(t.Context(), query); err != nil {
+						if _, err := e.Page(t.Context(), query, 0); err != nil {
 							t.Errorf("resource %d: %v", i, err)
 						}
 					})
@@ -90,7 +90,7 @@ func TestABodyThatDripsEndsWithTheTimeout(t *testing.T) {
 		}
 	})
 	c.cfg.RequestTimeout = 200 * time.Millisecond
-	_, err := c.Endpoint("/r", uncounted, unwaited).Page(t.Context(), "page=0")
+	_, err := c.Endpoint("/r", uncounted, unwaited).Page(t.Context(), "page=0", 0)
 	if err == nil || !strings.Contains(err.Error(), "no complete answer within 200ms") ||
 		!strings.Contains(err.Error(), "tried 2 times") {
 		t.Errorf("%v", err)

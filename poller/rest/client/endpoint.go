@@ -72,8 +72,13 @@ func (e *Endpoint) Release() {
 // alike, so both are tried again. So is a 4xx that is not in the service's description: the description does
 // not say how the service refuses for the rate, and may mean a 403 or a 420 by it. Only an answer that says
 // that it is about the rate slows the others down.
-func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
+//
+// most limits the tries of a request that fails, if it is less than configured. Zero means as configured.
+func (e *Endpoint) Page(ctx context.Context, query string, most int) (p Page, err error) {
 	c, renewals, spent := e.client, 0, time.Duration(0)
+	if most == 0 {
+		most = c.cfg.Attempts
+	}
 	pauses := backoff.ExponentialBackOff{InitialInterval: 250 * time.Millisecond, MaxInterval: 20 * time.Second,
 		Multiplier: 2, RandomizationFactor: 0.5}
 	e.Release()
@@ -132,7 +137,7 @@ func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
 			return p, failed
 		}
 		switch {
-		case !last:
+		case !last && tries < most:
 			if err = wait.For(ctx, pauses.NextBackOff()); err != nil {
 				return p, err
 			}

@@ -54,7 +54,7 @@ func TestAnErrorHasTheServicesWordsWithoutPersonalData(t *testing.T) {
 		})
 		c.cfg.Attempts = 1
 		e := c.Endpoint("/store-orders", uncounted, unwaited)
-		_, err := e.Page(t.Context(), "updated_from=2026-11-20&page=7")
+		_, err := e.Page(t.Context(), "updated_from=2026-11-20&page=7", 0)
 		if err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 500 ||
 			!strings.HasPrefix(err.Error(), "/store-orders?updated_from=2026-11-20&page=7 answered 500 ") {
 			t.Errorf("%s: %v, want %q", body, err, want)
@@ -82,7 +82,7 @@ func TestAnErrorWithStatus200HasItsWordsAndAPageNone(t *testing.T) {
 	} {
 		body, want := test.body, test.want
 		c := ask(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) })
-		_, err := c.Endpoint("/store-orders", uncounted, unwaited).Page(t.Context(), "page=0")
+		_, err := c.Endpoint("/store-orders", uncounted, unwaited).Page(t.Context(), "page=0", 0)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "planted") ||
 			Refusal(err) != nil {
 			t.Errorf("%s: %v, want %q", body, err, want)

@@ -30,7 +30,7 @@ func TestABodyInAnotherCharacterSetIsTold(t *testing.T) {
 			fmt.Fprint(w, test.body)
 		})
 		c.cfg.Attempts = 1
-		_, err := c.Endpoint("/store-orders", uncounted, unwaited).Page(t.Context(), "page=0")
+		_, err := c.Endpoint("/store-orders", uncounted, unwaited).Page(t.Context(), "page=0", 0)
 		if (err != nil) != (test.wrong != "") || err != nil && !strings.Contains(err.Error(), test.wrong) {
 			t.Errorf("%s: %v, want %q", name, err, test.wrong)
 		}
@@ -60,7 +60,7 @@ func TestAServiceThatHangsIsReportedAfterTwoTimeouts(t *testing.T) {
 				t.Fatal(err)
 			}
 			began := time.Now()
-			_, err = c.Endpoint("/store-orders", uncounted, unwaited).Page(t.Context(), "page=0")
+			_, err = c.Endpoint("/store-orders", uncounted, unwaited).Page(t.Context(), "page=0", 0)
 			want := fmt.Sprintf("no complete answer within %s (store.request_timeout) (tried %d times, "+
 				"the last took %s)", timeout, tries, timeout)
 			if err == nil || !strings.Contains(err.Error(), want) || asked != tries {

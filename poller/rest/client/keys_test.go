@@ -53,7 +53,7 @@ func (k *keeper) client(t *testing.T, attempts int) (page func(path string) erro
 	}
 	t.Cleanup(c.Close)
 	return func(path string) error {
-		_, err := c.Endpoint(path, uncounted, unwaited).Page(t.Context(), "page=0")
+		_, err := c.Endpoint(path, uncounted, unwaited).Page(t.Context(), "page=0", 0)
 		return err
 	}
 }

@@ -33,7 +33,7 @@ func TestALongPauseIsToldWhileItLasts(t *testing.T) {
 		uncounted, func(s float64) { counted <- s })
 	read := make(chan error, 1)
 	go func() {
-		_, err := e.Page(t.Context(), "updated_from=2026-11-20")
+		_, err := e.Page(t.Context(), "updated_from=2026-11-20", 0)
 		read <- err
 	}()
 	select {

@@ -80,7 +80,7 @@ func TestARedirectTakesTheKeyNowhereElse(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer c.Close()
-				_, err = c.Endpoint("/start", uncounted, unwaited).Page(t.Context(), "page=0")
+				_, err = c.Endpoint("/start", uncounted, unwaited).Page(t.Context(), "page=0", 0)
 				if !errors.As(err, new(*poller.BlockedError)) || !strings.Contains(err.Error(), "not followed") ||
 					strings.Contains(err.Error(), key) {
 					t.Errorf("%v", err)
@@ -109,7 +109,7 @@ func TestARedirectWithinTheServiceIsFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	page, err := c.Endpoint("/store-orders", uncounted, unwaited).Page(t.Context(), "page=0")
+	page, err := c.Endpoint("/store-orders", uncounted, unwaited).Page(t.Context(), "page=0", 0)
 	if err != nil || !page.More {
 		t.Errorf("%+v, %v", page, err)
 	}

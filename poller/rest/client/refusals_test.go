@@ -39,7 +39,7 @@ func TestARateRefusedWithAnyStatusIsWaitedFor(t *testing.T) {
 			c.cfg.Attempts = maxTries
 			e := c.Endpoint("/store-products", uncounted, unwaited)
 			for range 20 {
-				if _, err := e.Page(t.Context(), "updated_from=2026-11-20"); err != nil {
+				if _, err := e.Page(t.Context(), "updated_from=2026-11-20", 0); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -62,7 +62,7 @@ func TestARefusalThatSaysWhenToComeAgainStopsAll(t *testing.T) {
 			w.WriteHeader(status)
 		})
 		e := c.Endpoint("/store-products", uncounted, func(float64) { stop() })
-		_, err := e.Page(stopped, "updated_from=2026-11-20")
+		_, err := e.Page(stopped, "updated_from=2026-11-20", 0)
 		if !errors.Is(err, context.Canceled) || time.Until(c.State().RefusedUntil) < 4*time.Minute {
 			t.Errorf("%d: %v, %+v", status, err, c.State())
 		}
@@ -106,7 +106,7 @@ func TestOnlyAnAnswerAboutTheRateCutsIt(t *testing.T) {
 			fmt.Fprint(w, test.body)
 		})
 		c.cfg.Attempts = 1
-		_, err := c.Endpoint("/store-orders", uncounted, unwaited).Page(t.Context(), "updated_from=2026-11-20")
+		_, err := c.Endpoint("/store-orders", uncounted, unwaited).Page(t.Context(), "updated_from=2026-11-20", 0)
 		if cut := c.State().RequestsPerSecond < 1000; cut != test.want || RefusedForRate(err) != test.want {
 			t.Errorf("%d %q %q: the rate is cut: %v; %v", test.status, test.header, test.body, cut, err)
 		}
@@ -126,7 +126,7 @@ func TestARefusalThatStaysIsWhatItSaysAndSlowsNobodyDown(t *testing.T) {
 		requests++
 		w.WriteHeader(http.StatusForbidden)
 	})
-	_, err := c.Endpoint("/store-orders", uncounted, unwaited).Page(t.Context(), "updated_from=2026-11-20")
+	_, err := c.Endpoint("/store-orders", uncounted, unwaited).Page(t.Context(), "updated_from=2026-11-20", 0)
 	if refused := Refusal(err); refused == nil || refused.Status != 403 || requests != c.cfg.Attempts {
 		t.Errorf("%v after %d requests, want a refusal after %d", err, requests, c.cfg.Attempts)
 	}
@@ -147,8 +147,8 @@ func TestARefusalOfARequestIsNotTakenForOneOfTheRate(t *testing.T) {
 			fmt.Fprint(w, emptyPage)
 		})
 		e := c.Endpoint("/store-products", uncounted, unwaited)
-		_, _ = e.Page(t.Context(), "updated_from=2026-11-20")
-		_, err := e.Page(t.Context(), "updated_from=2026-11-20&page=1")
+		_, _ = e.Page(t.Context(), "updated_from=2026-11-20", 0)
+		_, err := e.Page(t.Context(), "updated_from=2026-11-20&page=1", 0)
 		if said := Refusal(err); said == nil || said.Status != status || requests != 2 {
 			t.Errorf("%d: %v after %d requests", status, err, requests)
 		}

@@ -35,7 +35,7 @@ func TestAKeyThatIsRotatedGoesWithTheNextTry(t *testing.T) {
 	}
 	defer c.Close()
 	page := func(ctx context.Context) error {
-		_, err := c.Endpoint("/orders", uncounted, unwaited).Page(ctx, "page=1")
+		_, err := c.Endpoint("/orders", uncounted, unwaited).Page(ctx, "page=1", 0)
 		return err
 	}
 	if err := page(t.Context()); err != nil {

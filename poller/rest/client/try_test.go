@@ -27,7 +27,7 @@ func try(t *testing.T, c *Client) error {
 	t.Helper()
 	e := c.Endpoint("/store-products", uncounted, unwaited)
 	defer e.Release()
-	_, err := e.Page(t.Context(), "page=0&page_size=1")
+	_, err := e.Page(t.Context(), "page=0&page_size=1", 0)
 	return err
 }
 
@@ -97,7 +97,8 @@ func TestAKeyThatCannotBeFetchedIsNoRefusalOfThePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.Endpoint("/store-products", uncounted, unwaited).Page(t.Context(), "updated_to=2026-11-20&page=3")
+	e := c.Endpoint("/store-products", uncounted, unwaited)
+	_, err = e.Page(t.Context(), "updated_to=2026-11-20&page=3", 0)
 	var blocked *poller.BlockedError
 	if !errors.As(err, &blocked) || Refusal(err) != nil {
 		t.Errorf("%v, refusal %v", err, Refusal(err))

@@ -142,6 +142,32 @@
 // estimate: the rate at which passes missed the rows that they did miss, and no less than a tenth. See
 // ledger.hidden.)
 //
+// # Failures
+//
+// A question may get no good answer: a row that the service cannot give, pages that are too heavy for it, a
+// page that it refuses for its number (Answer.Failed). A reading goes on behind it.
+//
+//	the page fails, and no question for one row of it is answered
+//	    page 0                 this part is not read
+//	    another                the service shows no more pages: like one that is refused (Beyond)
+//	the page fails, and smaller pages of its places are asked for, a tenth each time, down to single rows
+//	    all are answered       the page was too heavy: the page size goes down, and the part is read anew
+//	    a row fails alone      it is stepped over (pass.lacks): the pass goes on behind it
+//
+// A set of which a place was stepped over is not whole by any claim, because each claim is about rows that
+// stayed, and that one may have. A count would not show it: a row may come late, or be deleted after it was
+// met, and make up for the one that was not. So a pass that lacks a place is not sound, and is not repeated.
+// It may still be cut: each part is a set of its own with answers of its own, so the parts show whether they
+// are whole, and the one with the row is not. A failed question for a count, or for the end of a set, is a
+// doubt.
+//
+// The place of a row depends on how many rows a page has. If the service grants fewer than were asked for,
+// the smaller pages may be of other places. Then the part is read anew with that size. So a mistake costs
+// requests, and leaves rows unread only in a set that is not called whole.
+//
+// The page size changes only when a reading begins or a part is read anew, so a pass has one size. One part
+// is read anew only with a smaller size, so a reading ends.
+//
 // # Needs of each claim, and its risk
 //
 //	claim               needs                                      fails when

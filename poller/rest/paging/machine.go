@@ -26,6 +26,10 @@ type Machine struct {
 	yield   func(Question) bool
 	stopped bool
 	answer  Answer // to the question before
+	// narrows is set if smaller pages replace one that failed. failed is set once a page failed. lost is how
+	// many places were stepped over, and block is set if one of them had several rows.
+	narrows, failed, block bool
+	lost                   int
 
 	outcome Outcome
 }
@@ -37,6 +41,8 @@ type Question struct {
 }
 
 func (r *Reader) machine(set Set, rules func(*Machine) Outcome) *Machine {
+	r.grow()
+	set.Today = cmp.Or(set.Today, Future-1)
 	m := &Machine{r: r, set: set}
 	m.next, m.stop = iter.Pull(func(yield func(Question) bool) {
 		defer func() {
@@ -46,7 +52,7 @@ func (r *Reader) machine(set Set, rules func(*Machine) Outcome) *Machine {
 		}()
 		m.yield = yield
 		o := rules(m)
-		o.Passes = m.outcome.Passes
+		o.Passes, o.Failed = m.outcome.Passes, m.failed && !o.Whole
 		m.outcome = o
 	})
 	return m
@@ -72,6 +78,12 @@ func (m *Machine) ask(q Question) Answer {
 	if m.stopped = !m.yield(q); m.stopped {
 		panic("stopped") // unwinds the rules
 	}
+	if a := m.answer; a.Failed != "" && !a.Beyond {
+		m.failed = true
+		m.r.Failed()
+		return Answer{Failed: a.Failed, Doubt: cmp.Or(a.Doubt, a.Failed), More: true, Count: -1, Size: -1}
+	}
+	m.r.calm++
 	return m.answer
 }
 
@@ -100,16 +112,21 @@ func (m *Machine) read() Outcome {
 		if n > maxParts {
 			return Outcome{Why: fmt.Sprintf("it falls into too many parts (more than %d)", maxParts)}
 		}
+		size := m.r.size
 		o, parts := m.part(todo[0], true)
-		todo = append(parts, todo[1:]...)
 		total.Requests += o.Requests
+		if m.r.size < size { // its pages were too heavy: it is read anew
+			continue
+		}
+		todo = append(parts, todo[1:]...)
 		total.Paged = total.Paged || o.Paged || len(parts) > 0
 		if len(parts) > 0 {
 			continue
 		}
 		total.Rows += o.Rows
-		if !o.Whole && total.Whole {
-			total.Whole, total.Why = false, o.Why
+		if !o.Whole {
+			total.ButRows = o.ButRows && (total.Whole || total.ButRows)
+			total.Whole, total.Why = false, cmp.Or(total.Why, o.Why)
 		}
 		if len(todo) == 0 && n > 1 && total.Whole && m.set.Created == Always && m.r.CountsAll && !m.noneUndated() {
 			again, _ := m.part(m.set.Created, false)
@@ -121,9 +138,11 @@ func (m *Machine) read() Outcome {
 }
 
 // noneUndated reports whether every row of the set has a day of creation, so that the parts of the set make
-// it up: the service counts as many rows with any such day as in all, and none came or went meanwhile.
+// it up: the service counts as many rows with any such day as in all, and none came or went meanwhile. A row
+// of a later day than today counts as one without.
 func (m *Machine) noneUndated() bool {
 	var n [3]int
+	dated := Span{Past, m.set.Today}
 	for range fewPasses {
 		for i, created := range []Span{dated, Always, dated} {
 			rows, doubt := m.countOf(created)
@@ -158,10 +177,10 @@ func (m *Machine) part(created Span, divisible bool) (Outcome, []Span) {
 	if o.Whole = p.doubt == "" && p.snapshot(); o.Whole {
 		return o, nil
 	}
-	if p.doubt == "" && !p.cut && !r.CountsAll && r.exact && p.greatest > 0 {
+	if p.doubt == "" && p.lacks == "" && !p.cut && !r.CountsAll && r.exact && p.greatest > 0 {
 		_, p.doubt = m.countOf(created) // it may show that the service counts all rows
 	}
-	if p.doubt != "" || p.cut || p.endless && !r.CountsAll {
+	if p.doubt != "" || p.cut || p.endless && (!r.CountsAll || p.lacks != "") {
 		o.Why = p.complaint(o.Rows)
 		return o, nil
 	}
@@ -173,12 +192,20 @@ func (m *Machine) part(created Span, divisible bool) (Outcome, []Span) {
 		}
 	}
 	var parts []Span
-	if !p.sound() || o.Rows > room(r.Page()) { // else parts would have as many pages: the first ones are short
+	// Else parts would have as many pages: the first ones are short, or a row was stepped over.
+	if !p.sound() && p.lacks == "" || o.Rows > room(r.Page()) {
 		parts = divide(created, p.known, r.Page())
+		for n := len(parts) - 1; n > 0 && parts[n].From > m.set.Today; n-- {
+			parts[n-1].To = parts[n].To
+			parts = parts[:n]
+		}
 	}
 	switch {
 	case divisible && !r.undated && len(parts) > 1:
 		return o, parts
+	case p.lacks != "":
+		o.Why, o.ButRows = p.complaint(o.Rows), p.exact && !m.block
+		return o, nil
 	case p.endless:
 		return o, nil
 	}
@@ -242,7 +269,7 @@ func (m *Machine) repeat(first *pass, most int) Outcome {
 			p.back(guess, maxPages)
 		}
 		o.Requests += p.answers
-		if p.cut || p.doubt != "" {
+		if p.cut || p.doubt != "" || p.lacks != "" {
 			o.Why = p.complaint(o.Rows)
 			return o
 		}

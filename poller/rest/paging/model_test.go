@@ -41,6 +41,50 @@ func TestADayReportedClosedHasNoMissingRowWhateverTheInterleaving(t *testing.T) 
 	}
 }
 
+// Nothing moves. Some rows fail alone, and pages may be too heavy. All others are met, and the set is whole
+// when none fails alone.
+func TestARowThatFailsAndPagesThatAreTooHeavyKeepNoOtherRowFromBeingRead(t *testing.T) {
+	lacking, heavy, all := 0, 0, 0
+	rounds.Check(t, 2000, func(t *rapid.T) {
+		s := newShelf(t, rapid.Bool().Draw(t, "growing"), false, byID, byIDDown, byUpdated, byUpdatedDown, byHash,
+			byPinned)
+		s.rows = slices.DeleteFunc(s.rows, undated)
+		s.changes, s.pages, s.countLast, s.count = 0, 0, false, countTotal
+		s.more = moreTrue
+		s.failing()
+		s.hiccups, s.wall = false, 0
+		r := s.reader(0)
+		if rapid.Bool().Draw(t, "asks for what is granted") {
+			r.size = s.cap
+		}
+		o, err := drive(r.Read(s.set()), s.ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad := 0
+		for _, row := range s.matching(s.rows, Always) {
+			if _, read := s.read[row.ID]; s.bad[row.ID] {
+				bad++
+			} else if !read {
+				t.Fatalf("row %d was not read beside those that fail: %+v", row.ID, o)
+			}
+		}
+		if all++; bad > 0 {
+			lacking++
+		}
+		if s.heavy > 0 && s.heavy < s.cap {
+			heavy++
+		}
+		if o.Whole != (bad == 0) || o.Failed && o.Why == "" {
+			t.Fatalf("%d rows fail alone: %+v", bad, o)
+		}
+	})
+	t.Logf("of %d sets %d had rows that fail, %d pages that are too heavy", all, lacking, heavy)
+	if lacking*10 < all || heavy*20 < all {
+		t.Error("the property says little")
+	}
+}
+
 // One backward pass that met as many rows as there were when it began.
 func TestACountedPassThatIsWholeHasNoMissingRowWhateverTheInterleaving(t *testing.T) {
 	whole, paged, all := 0, 0, 0
@@ -311,6 +355,7 @@ func readOpenWindows(t *testing.T, several bool) {
 		s.hollow = rapid.IntRange(0, most).Draw(t, "hollow answers")
 		s.replicas()
 		s.changing()
+		s.failing()
 		if !several {
 			if s.lag = min(s.lag, 2); s.hollow > 0 || s.lag > 0 || s.grants.dim > 0 {
 				s.grants, s.says = grants{}, 0

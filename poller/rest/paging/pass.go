@@ -57,6 +57,11 @@ type pass struct {
 	cut             bool // more pages than may be read
 	hidden          bool // see endsWith
 	doubt           string
+	// lacks says which places the pass stepped over, and refused how the service refused a page.
+	lacks, refused string
+	// least is the size of the smallest page that fetch asked for. granted is the length of one that was shorter
+	// than that although more followed, zero if there was none.
+	least, granted int
 }
 
 func (m *Machine) newPass(created Span, size int) *pass {
@@ -74,7 +79,7 @@ func (m *Machine) newPass(created Span, size int) *pass {
 // rows of the second answer were read after the first one had said that there are no more than so many. So
 // anything that speaks against the first one speaks against both.
 func (p *pass) ask(page int) Answer {
-	a := p.get(page, p.size)
+	a := p.fetch(page)
 	before := ""
 	for range 3 {
 		first, says := a, p.says(a, page)
@@ -82,7 +87,7 @@ func (p *pass) ask(page int) Answer {
 			break
 		}
 		before = says
-		a = p.get(page, p.size)
+		a = p.fetch(page)
 		a.Count, a.Doubt = max(a.Count, first.Count), cmp.Or(a.Doubt, first.Doubt)
 	}
 	p.enter(a)
@@ -95,7 +100,7 @@ func (p *pass) ask(page int) Answer {
 // says returns the meaning of a single answer for the end of a set, "" if it needs no second one.
 func (p *pass) says(a Answer, page int) string {
 	switch {
-	case !a.isLast():
+	case !a.isLast() || a.Failed != "":
 	case page == 0 && len(a.Rows) == 0:
 		return "there are no rows" // it may have none for another reason
 	case !p.m.set.Growing && len(a.Rows) > 0 && (p.isFull(a) || p.r.short || p.backward && page > 0):
@@ -130,7 +135,11 @@ func (p *pass) enter(a Answer) {
 	if a.Count >= 0 {
 		p.countBefore, p.count, p.greatest = p.count, a.Count, max(p.greatest, a.Count)
 	}
-	p.r.learn(p.size, a)
+	if a.Failed == "" {
+		p.r.learn(p.size, a)
+	} else if a.Beyond {
+		p.refused = a.Failed
+	}
 	p.meet(a)
 	p.order.see(a.Rows)
 	p.doubt = cmp.Or(p.doubt, a.Doubt)
@@ -188,7 +197,7 @@ func (p *pass) endsWith(page int, a Answer) {
 	p.last, p.end, p.said, p.exact, p.hidden = page, len(a.Rows), a.Count, a.isLast(), false
 	if size := p.end - 1; p.exact && p.isFull(a) && !p.r.CountsAll && page+1 < size {
 		b := p.get(page+1, size)
-		p.hidden = len(b.Rows) == 0 && !b.More // an empty page in the middle says more
+		p.hidden = len(b.Rows) == 0 && (!b.More || b.Failed != "") // an empty page in the middle says more
 	}
 }
 
@@ -207,6 +216,8 @@ func (p *pass) forward() {
 	for page := 0; ; page++ {
 		a := p.ask(page)
 		switch {
+		case p.cut:
+			return
 		case a.Beyond:
 			p.last = page - 1
 			return
@@ -263,6 +274,8 @@ func (p *pass) findLast(guess, limit int) (a Answer, page int) {
 			past = len(a.Rows) == 0
 		}
 		switch {
+		case p.cut:
+			return a, page
 		case a.isLast() && (page == 0 || len(a.Rows) > 0):
 			return a, page
 		case past && low >= 0 && !p.r.NoEnd:
@@ -314,7 +327,9 @@ func (p *pass) back(guess, limit int) {
 }
 
 // sound reports whether the service itself named the last page, and no fact speaks against it.
-func (p *pass) sound() bool { return p.exact && !p.hidden && !p.contradicted(p.rows) }
+func (p *pass) sound() bool {
+	return p.exact && !p.hidden && p.lacks == "" && !p.contradicted(p.rows)
+}
 
 // contradicted reports whether the service, with the page that it calls the last, counted more rows than have
 // places on it and on the pages below. A pass has seen how many these have: pages may be short.
@@ -378,12 +393,17 @@ func (p *pass) complaint(rows int) string {
 	switch {
 	case p.doubt != "":
 		return p.doubt
+	case p.lacks != "":
+		return p.lacks
 	case p.cut:
 		return fmt.Sprintf("it has more pages than one pass reads (%d)", maxPages)
 	case p.endless || p.r.NoEnd:
 		end = "the service says for ever that more pages follow, and shows nothing new"
 	case !p.exact:
 		end = "the service says that more pages follow, and has none"
+		if p.refused != "" {
+			end += " (" + p.refused + ")"
+		}
 	}
 	if p.r.CountsAll || p.contradicted(p.rows) {
 		counts = fmt.Sprintf(", and counts %d. If that is only an estimate, set store.dialect.count to estimate",

@@ -44,15 +44,26 @@ type Reader struct {
 	NoEnd bool
 	// undated is set once a row had no day of creation. Then parts do not make up a set.
 	undated bool
+
+	// ceiling is the page size to come back to. Zero unless larger pages were too heavy. smallest bounds size.
+	ceiling, smallest int
+	// calm is how many good answers came since a request failed.
+	calm int
 }
 
 // NewReader returns a Reader. exact is set if the service's counts are not estimates.
 func NewReader(exact bool) *Reader {
-	return &Reader{exact: exact, size: PageSize, steady: steadyPasses, chance: hiddenChance}
+	return &Reader{exact: exact, size: PageSize, steady: steadyPasses, chance: hiddenChance,
+		smallest: smallPage, calm: calmAnswers}
 }
 
 // Read returns a Machine that reads a set in as many parts and passes as it takes.
-func (r *Reader) Read(set Set) *Machine { return r.machine(set, (*Machine).read) }
+func (r *Reader) Read(set Set) *Machine {
+	return r.machine(set, func(m *Machine) Outcome {
+		m.narrows = true
+		return m.read()
+	})
+}
 
 // Count returns a Machine that reads a shrinking set in one backward pass. The set is whole if the pass met
 // as many rows as there were when it began, and each answer counted as many. That takes some n/1000 requests

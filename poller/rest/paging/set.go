@@ -10,6 +10,9 @@ type Set struct {
 	// Else it is shrinking: it loses rows, which are updated or deleted, and gains none: the rows updated on a
 	// day that is over.
 	Growing bool
+	// Today is the last day for which the service is asked: it may refuse later ones. Zero means that there is
+	// no such day.
+	Today Day
 	// Once limits the reading to one pass, even if that does not show that the pass met every row.
 	Once bool
 	// Began is the time at which the reading begins, in the unit of Row.Updated, by the clock that stamps rows.
@@ -30,6 +33,9 @@ type Answer struct {
 	// Beyond is set if the service refused a page above 0, or answered with another one. There is no such page
 	// now.
 	Beyond bool
+	// Failed, if not empty, says why no good answer came, for people. If Beyond is not set, then nothing is
+	// known of the page.
+	Failed string
 	// Doubt, if not empty, says why this answer proves nothing.
 	Doubt string
 }
@@ -69,6 +75,9 @@ type Outcome struct {
 	// Whole is set if every row that stayed in the set throughout was read. If not, Why says why, for people.
 	Whole bool
 	Why   string
+	// Failed is set if the set is not whole, and a page of it got no good answer. ButRows is set if single rows
+	// are all that Whole lacks, as far as one pass shows.
+	Failed, ButRows bool
 	// Rows is how many different rows were met, Requests how many answers it took.
 	Rows, Requests int
 	// Paged is set if the set did not fit one page.

@@ -49,6 +49,11 @@ type shelf struct {
 	lag     int
 	earlier [][]Row
 	until   []int // which answer was the last before each of earlier was no longer true
+	// Requests that fail: for a page with one of the bad rows, for more than heavy rows, for places from wall on
+	// (0: for none), and, if hiccups is set, now and then.
+	bad         map[uint64]bool
+	heavy, wall int
+	hiccups     bool
 	// arrivals: rows come into the day that is over. arrived is when, of each that ever was in it.
 	arrivals bool
 	arrived  map[uint64]int64
@@ -150,7 +155,29 @@ func (s *shelf) faulty() *shelf {
 	s.cached = rapid.SampledFrom([]int{0, 0, 2}).Draw(s.t, "cached answers")
 	s.replicas()
 	s.changing()
+	s.failing()
 	return s
+}
+
+// failing draws which requests fail.
+func (s *shelf) failing() {
+	if rapid.IntRange(0, 2).Draw(s.t, "requests fail") > 0 {
+		return
+	}
+	s.bad = map[uint64]bool{}
+	for range rapid.SampledFrom([]int{0, 1, 1, 3}).Draw(s.t, "bad rows") {
+		s.bad[uint64(rapid.IntRange(1, 40).Draw(s.t, "bad row"))] = true
+	}
+	s.heavy = rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(s.t, "most rows")
+	s.wall = rapid.SampledFrom([]int{0, 0, 5, 10}).Draw(s.t, "wall")
+	s.hiccups = rapid.IntRange(0, 3).Draw(s.t, "hiccups") == 0
+}
+
+// fails reports whether the request for a page fails, to which a is the answer.
+func (s *shelf) fails(a Answer, page, size int) bool {
+	return s.heavy > 0 && size > s.heavy || s.wall > 0 && page*size >= s.wall ||
+		slices.ContainsFunc(a.Rows, func(r Row) bool { return s.bad[r.ID] }) ||
+		s.hiccups && rapid.IntRange(0, 15).Draw(s.t, "hiccup") == 0
 }
 
 // changing draws how the number of rows a page changes.
@@ -194,7 +221,7 @@ func (s *shelf) replicas() {
 
 // set is the day before the clock's for a shrinking shelf, and everything since that day for a growing one.
 func (s *shelf) set() Set {
-	return Set{Created: Always, Growing: s.growing, Began: s.clock}
+	return Set{Created: Always, Growing: s.growing, Today: s.today, Began: s.clock}
 }
 
 // change does what may happen to the rows between two answers.
@@ -332,6 +359,9 @@ func (s *shelf) ask(created Span, page, size int) (Answer, error) {
 		return a, nil
 	}
 	a := s.answer(then, created, page, size)
+	if s.fails(a, page, size) {
+		return Answer{Failed: "500"}, nil
+	}
 	if a.More && s.faults && !s.growing && rapid.IntRange(0, 5).Draw(s.t, "short page") == 0 {
 		a.Rows = a.Rows[:len(a.Rows)/2] // what it leaves out stands on no other page
 		if s.count == countPage {
@@ -439,7 +469,7 @@ func (s *shelf) answer(then []Row, created Span, page, size int) Answer {
 // reader sees the shelf's clock. By chance 0 it takes nothing for whole by chance.
 func (s *shelf) reader(chance float64) *Reader {
 	r := NewReader(s.count != countGuess)
-	r.steady, r.chance = s.steady, chance
+	r.steady, r.chance, r.smallest = s.steady, chance, 1
 	// One before page 0 had fewer rows than it might: nothing else can tell of page 0 that it may.
 	r.short = s.uneven == 1 || s.countLast && (s.says > 0 || s.silent || s.grants != grants{})
 	return r

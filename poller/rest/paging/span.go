@@ -30,9 +30,6 @@ type Span struct{ From, To Day }
 // Always has no bounds.
 var Always = Span{Past, Future}
 
-// dated has every day on which a row can have been created: one without a day is not in it.
-var dated = Span{-25_567, Future} // 1900-01-01
-
 // Single reports whether s is one day.
 func (s Span) Single() bool { return s.From == s.To }
 

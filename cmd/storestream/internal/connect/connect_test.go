@@ -177,7 +177,7 @@ func openService(t *testing.T, cfg *config.Config) func(context.Context) error {
 	products := s.service.Endpoint(declared(t, "products").Path, func(string) {}, func(float64) {})
 	return func(ctx context.Context) error {
 		defer products.Release()
-		_, err := products.Page(ctx, "updated_to=2026-11-20&page=0&page_size=1")
+		_, err := products.Page(ctx, "updated_to=2026-11-20&page=0&page_size=1", 0)
 		return err
 	}
 }
