@@ -84,8 +84,8 @@ func (r *logReader) next(ctx context.Context) ([]*kgo.Record, error) {
 			return nil, nil
 		}
 		if time.Since(began) > patience {
-			return nil, fmt.Errorf("reading topic %s, partition %d: stood at offset %d of %d for %s (a transaction "+
-				"that does not end, or a log that lost its end): %w", r.topic, r.span.partition, r.at, r.span.to,
+			return nil, fmt.Errorf("reading topic %s, partition %d: stood at offset %d of %d for %s (perhaps a "+
+				"transaction does not end, or the log lost its end): %w", r.topic, r.span.partition, r.at, r.span.to,
 				patience, errors.Join(err, context.DeadlineExceeded))
 		}
 	}

@@ -98,8 +98,8 @@ func otherIDs(ctx context.Context, c *Cluster, t *target) error {
 		return nil // well, or not known now
 	}
 	return fmt.Errorf("its schema ids for topic %s are not %d (key) and %d (value) any more, under which it is "+
-		"written: put the schemas back under these ids (a backup; Confluent's mode IMPORT), and register nothing "+
-		"before: %w", t.topic, t.keyID, t.valueID, err)
+		"written: %w: put the schemas back under these ids (a backup; Confluent's mode IMPORT), and register "+
+		"nothing before", t.topic, t.keyID, t.valueID, err)
 }
 
 // registryPatience is how long otherIDs waits for an answer.

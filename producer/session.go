@@ -119,8 +119,8 @@ func (s *Session) Rebuild(ctx context.Context, fold func(watermark.Published) er
 		}
 	}
 	if beyond > 0 {
-		s.log.Warn("the data topic holds records that the last watermark does not tell of: the watermark topic "+
-			"lost its end, or another program wrote to the data topic; these records are not published again",
+		s.log.Warn("the data topic holds records that the last watermark does not tell of, which are not "+
+			"published again: perhaps the watermark topic lost its end, or another program wrote to the data topic",
 			zap.String("topic", topic.name), zap.Int("records", beyond), zap.Stringer("settled", s.mark.Settled))
 	}
 	return nil
