@@ -125,8 +125,8 @@ func (c Config) readAll(ctx context.Context, f *findings, names []string) {
 	}
 }
 
-// enoughRows is how many rows one question reads at most: a dozen pages of the full size. Many services refuse
-// the pages after 10,000 rows. A row that is read again does not count, for a doubt takes several passes.
+// enoughRows is how many rows one question reads at most: a dozen pages of the full size. Many services
+// refuse the pages after 10,000 rows. A row that is read again does not count: a doubt takes several passes.
 const enoughRows = 12_000
 
 // reading is what the questions about one resource have shown.
