@@ -126,7 +126,7 @@ func (c Config) readAll(ctx context.Context, f *findings, names []string) {
 }
 
 // enoughRows is how many rows one question reads at most: a dozen pages of the full size. Many services
-// refuse the pages after 10,000 rows.
+// refuse the pages after 10,000 rows. A row that is read again does not count: a doubt takes several passes.
 const enoughRows = 12_000
 
 // reading is what the questions about one resource have shown.
@@ -175,7 +175,7 @@ func (rd *reading) ask(ctx context.Context, s poller.Source, what string, r poll
 		return false
 	}
 	rd.doing.Store(what)
-	rows := 0
+	met := map[int64]bool{}
 	for b, err := range s.Read(ctx, r) {
 		if !errors.As(err, new(*poller.LostError)) { // an owner reads again what it says
 			rd.err = err
@@ -191,7 +191,10 @@ func (rd *reading) ask(ctx context.Context, s poller.Source, what string, r poll
 		if ended = b.Done != nil; ended {
 			rd.delayed, rd.empty = cmp.Or(rd.delayed, b.Done.Delayed), b.Done.Empty
 		}
-		if rows += len(b.Rows) + len(b.Rejects); err != nil || rows >= enoughRows {
+		for i := range b.Rows {
+			met[b.Rows[i].ID] = true
+		}
+		if err != nil || len(met)+len(rd.rejects) >= enoughRows {
 			return false
 		}
 	}
@@ -201,7 +204,8 @@ func (rd *reading) ask(ctx context.Context, s poller.Source, what string, r poll
 // report reports what the questions have shown.
 func (rd *reading) report(ctx context.Context, c Config, f *findings, name string) {
 	before, level := len(f.all), Warning // level is that of rows that are left out: others are published
-	if rd.rows == 0 && !rd.empty {
+	late := rd.err != nil && errors.Is(rd.err, ctx.Err())
+	if rd.rows == 0 && !rd.empty || late && rd.delayed != "" { // late: the time went into requests that fail
 		level = Failure
 	}
 	if len(rd.rejects) > 0 {
@@ -215,7 +219,7 @@ func (rd *reading) report(ctx context.Context, c Config, f *findings, name strin
 	case client.RefusedForRate(rd.err):
 		f.add(Warning, name, "perhaps a running instance or another program uses up the key's rate. If it goes "+
 			"on, lower store.max_requests_per_second", "%s", rd.err)
-	case rd.err != nil && errors.Is(rd.err, ctx.Err()):
+	case late:
 		f.add(level, name, "", "not answered within %s: %s (%s read before)", terminal.Duration(c.within()),
 			rd.doing.Load(), terminal.Plural(rd.rows, "row"))
 	case rd.err != nil && rd.delayed != "": // sweeps and looks do not step over what a pass steps over

@@ -90,8 +90,8 @@ func TestWhatRunAsksAfterTheFirstPageIsAskedToo(t *testing.T) {
 			}
 			return 0
 		}, "500"},
-		"pages behind 10,000 rows": {storefake.Size{Users: 11_500, Days: 1}, func(q url.Values, _ []int64) int {
-			if (number(q, "page")+1)*number(q, "page_size") > 10_000 {
+		"pages after 2,000 rows": {storefake.Size{Users: 8000, Days: 1}, func(q url.Values, _ []int64) int {
+			if (number(q, "page")+1)*number(q, "page_size") > 2000 { // of a day, which cannot be cut
 				return http.StatusUnprocessableEntity
 			}
 			return 0
@@ -109,7 +109,7 @@ func TestWhatRunAsksAfterTheFirstPageIsAskedToo(t *testing.T) {
 			return 0
 		}, "500"},
 		"later windows of a sweep": {storefake.Size{Users: 20}, func(q url.Values, _ []int64) int {
-			if days(q, "created") > 4 {
+			if q.Has("created_from") {
 				return http.StatusInternalServerError
 			}
 			return 0
@@ -132,6 +132,21 @@ func TestWhatRunAsksAfterTheFirstPageIsAskedToo(t *testing.T) {
 			says(t, found, Note, "service", "products", "it has no rows") // the rest is tried all the same
 		})
 	}
+}
+
+// Many services refuse the pages after 10,000 rows.
+func TestPagesAfter10000RowsAreAskedFor(t *testing.T) {
+	t.Parallel()
+	s := stage.New(t)
+	fake := s.Serve(func(c *storefake.Config) { c.Size = storefake.Size{Users: 30_000, Days: 1} })
+	passing(t, s)
+	for _, r := range fake.Requests() {
+		q, _ := url.ParseQuery(r.Query)
+		if strings.HasSuffix(r.Path, "store-users") && number(q, "page")*number(q, "page_size") >= 10_000 {
+			return
+		}
+	}
+	t.Error("no page after 10,000 rows was asked for")
 }
 
 // Rows are not lost, and yet people want to know of them before the start.
