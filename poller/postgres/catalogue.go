@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"go.uber.org/zap"
 )
@@ -38,11 +39,17 @@ func (r *chunkReader) describe(ctx context.Context) (*table, error) {
 	case err != nil:
 		return nil, err
 	}
-	unidentified, err := r.askHistory(ctx)
-	if err != nil {
+	var id watermark.Identity
+	_, err = r.db.ask(ctx, nil, nil, &statement{sql: "SELECT " + historySQL}, &id.System, &id.Timeline)
+	unidentified, refused := errors.AsType[*pgconn.PgError](err)
+	if refused {
+		step, _ := r.db.diagnose(r.Resource.Table, err, 0)
+		refused = step != again && step != smaller // another try does not help
+	}
+	if err != nil && !refused {
 		return nil, err
 	}
-	t.identified = unidentified == nil
+	t.identified = !refused
 	t.alone = t.kind == "r" && !children && !t.hidden
 	t.plainName = pgx.Identifier{t.schema, name}.Sanitize()
 	t.name, t.noFloor = t.plainName, noFloor(t.kind, t.hidden, children, privileged, unidentified)

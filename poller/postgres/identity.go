@@ -3,13 +3,11 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/storestream/storestream/internal/watermark"
@@ -18,7 +16,7 @@ import (
 )
 
 // historySQL asks for the database and its history. Every role may ask, unless the right to these functions
-// was revoked. Some clouds' servers raise errors (askHistory). A standby only knows the timeline that it has
+// was revoked. Some clouds' servers raise errors: see describe. A standby only knows the timeline that it has
 // noted on disk, which may be some minutes late.
 const historySQL = `(SELECT system_identifier FROM pg_control_system())::text || '/' ||
 	(SELECT oid FROM pg_database WHERE datname = current_database()),
@@ -26,20 +24,6 @@ CASE WHEN pg_is_in_recovery() THEN
 	(SELECT greatest(c.timeline_id, r.min_recovery_end_timeline) FROM pg_control_checkpoint() c,
 		pg_control_recovery() r)
 ELSE ` + timelineSQL + ` END`
-
-// askHistory returns the server's error if it does not answer historySQL.
-func (r *chunkReader) askHistory(ctx context.Context) (*pgconn.PgError, error) {
-	var id watermark.Identity
-	_, err := r.db.ask(ctx, nil, nil, &statement{sql: "SELECT " + historySQL}, &id.System, &id.Timeline)
-	refused, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok {
-		return nil, err
-	}
-	if step, _ := r.db.diagnose(r.Resource.Table, err, 0); step == again || step == smaller {
-		return nil, err
-	}
-	return refused, nil
-}
 
 // identitySQL asks what the name $1 leads to now ($2 is its table's full name), since when the server has
 // given out ids in turn, and for the history.
