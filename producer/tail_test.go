@@ -116,6 +116,35 @@ func TestTailGivesTheLastRecordsOfAllPartitionsByTheirTimesAndEnds(t *testing.T)
 	}
 }
 
+// A reader of its output takes the last line of a key for the row's state.
+func TestTailGivesARowThatCameBackAfterItsTombstone(t *testing.T) {
+	s := plainStage(t)
+	c := s.cluster("a", nil)
+	session := s.take(c)
+	s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+	gone := next(session)
+	gone.Deletes = []int64{1} // its record has the time of writing
+	s.commit(session, gone)
+	s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+	// Apache Kafka acknowledges a commit before it has written the markers that let readers see it.
+	s.commit(session, next(session, s.order(2, "2026-11-20T09:00:00Z", "Shipped")))
+	if err := s.tailTo(c, 2); err != nil {
+		t.Fatal(err)
+	}
+	var tombstones []bool
+	for r, err := range producer.Tail(s.ctx(), c, s.orders(), 100, false) {
+		if err = errors.Join(err, r.Err); err != nil {
+			t.Fatal(err)
+		}
+		if r.ID == 1 {
+			tombstones = append(tombstones, r.Tombstone)
+		}
+	}
+	if !slices.Equal(tombstones, []bool{false, true, false}) {
+		t.Errorf("of the records of id 1 these are tombstones: %v", tombstones)
+	}
+}
+
 func TestReadWatermarksGivesTheNewestOfEachResource(t *testing.T) {
 	s := plainStage(t)
 	c := s.cluster("a", nil)
