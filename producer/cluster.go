@@ -112,15 +112,12 @@ func (c *Cluster) haveTransactions(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("asking a broker which requests it has: ApiVersions: %w", err)
 	}
-	var lacking []string
-	for _, key := range []kmsg.Key{kmsg.InitProducerID, kmsg.AddPartitionsToTxn, kmsg.EndTxn} {
-		if !slices.ContainsFunc(answer.ApiKeys, func(has kmsg.ApiVersionsResponseApiKey) bool {
-			return has.ApiKey == key.Int16()
-		}) {
-			lacking = append(lacking, key.Name())
-		}
+	lacking := []string{kmsg.InitProducerID.Name(), kmsg.AddPartitionsToTxn.Name(), kmsg.EndTxn.Name()}
+	for _, has := range answer.ApiKeys {
+		name := kmsg.NameForKey(has.ApiKey)
+		lacking = slices.DeleteFunc(lacking, func(key string) bool { return key == name })
 	}
-	if lacking == nil {
+	if len(lacking) == 0 {
 		return nil
 	}
 	return &RefusedError{Setting: fmt.Sprintf("the brokers at %s have no transactions: %s in ApiVersions",

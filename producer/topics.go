@@ -43,11 +43,8 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	about := ""
-	if e.Topic != "" {
-		about = "topic " + e.Topic + ": "
-	}
-	return fmt.Sprintf("%s%s is %s, expected %s: %s", about, e.Setting, e.Found, e.Expected, e.Do)
+	text := fmt.Sprintf("topic %s: %s is %s, expected %s: %s", e.Topic, e.Setting, e.Found, e.Expected, e.Do)
+	return strings.TrimPrefix(text, "topic : ")
 }
 
 // Refused reports that err is a *RefusedError that does not pass by itself.

@@ -72,11 +72,12 @@ func TestBrokersWithoutTransactionsAreRefusedBeforeAnythingIsWritten(t *testing.
 	s := newStage(t, kfake.MaxVersions(versions))
 	c := s.cluster("a", nil)
 	err := producer.NewGroup(c, all, time.Second, nil).Run(s.ctx())
-	wantText(t, err, "the brokers at 127.0.0.1:", " have no transactions: AddPartitionsToTxn, EndTxn in ApiVersions",
-		"kafka.brokers")
+	wantText(t, err, "the brokers at 127.0.0.1:",
+		"have no transactions: AddPartitionsToTxn, EndTxn in ApiVersions is missing", "kafka.brokers")
 	_, rehearsed := producer.Rehearse(s.ctx(), c, s.orders())
 	wantText(t, rehearsed, err.Error())
-	if topics, err := s.admin.ListTopics(s.ctx()); err != nil || len(topics) > 0 || !producer.Refused(rehearsed) {
+	topics, err := s.admin.ListTopics(s.ctx())
+	if err != nil || len(topics) > 0 || !producer.Refused(rehearsed) {
 		t.Errorf("there are topics %v, %v; %v", topics.Names(), err, rehearsed)
 	}
 }

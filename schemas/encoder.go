@@ -63,8 +63,8 @@ func (e *encoder) noValue(i int, text []byte) string {
 	return fmt.Sprintf("found %q, which is no value", text)
 }
 
-// Nulls returns by field how many values were read as null since the last call because they are NaN, infinite,
-// false or an empty time.
+// Nulls returns by field how many values were read as null since the last call because they are NaN,
+// infinite, false or an empty time.
 func (e *encoder) Nulls() map[string]int {
 	nulls := maps.Clone(e.nulls)
 	clear(e.nulls)

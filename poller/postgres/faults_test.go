@@ -97,7 +97,7 @@ func TestAReadThatIsCancelledHoweverSmallItIsAsksForTheIndex(t *testing.T) {
 	s.exec("INSERT INTO slow VALUES (1, 1, 'Complete', 1, now(), now())")
 	s.exec(fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET statement_timeout = '200ms'", role, s.name))
 	err := s.readerOf(postgres.SourceConfig{MaxRows: 400}).read(poller.Request{})
-	if err == nil || !strings.Contains(err.Error(), "only one row. Perhaps no index begins with (updated_at, id)") {
+	if err == nil || !strings.Contains(err.Error(), "only one row. Perhaps no index begins with") {
 		t.Errorf("%v, expected a question for the index", err)
 	}
 }
@@ -300,7 +300,7 @@ func TestWhatOnlyAPersonCanFixHoldsAndSaysWhatToDo(t *testing.T) {
 		{"wrong password at the pooler", pooled("wr0ng", ""), "", "", "refuses the connection: SASL"},
 		{"no such database", direct(password, "nowhere"), "", "", `no database "nowhere"`},
 		{"a startup parameter", pooled(password, "&statement_timeout=5"), "", "",
-			"refuses the connection: unsupported startup parameter: statement_timeout (SQLSTATE 08P01). If that names"},
+			"connection: unsupported startup parameter: statement_timeout (SQLSTATE 08P01). If that names"},
 		{"no privilege", pooled(password, ""),
 			"REVOKE SELECT ON orders FROM " + role, "GRANT SELECT ON orders TO " + role, "GRANT SELECT ON orders"},
 		{"no table", pooled(password, ""),

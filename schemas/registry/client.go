@@ -119,8 +119,9 @@ func (c *Client) ensure(ctx context.Context, subject, text string, isKey, auto, 
 
 // held returns the id of the oldest version of subject that is the schema, after the registry has denied,
 // with notFound, that there is one. A registry that compares texts denies it if it wrote the schema in
-// another form, or if the subject was copied to it; Apicurio denied even the subject. An equal version is preferred. If alike is set, one that
-// differs only in attributes that change neither bytes nor values will do.
+// another form, or if the subject was copied to it. Apicurio denied even the subject. An equal version is
+// preferred. If alike is set, one that differs only in attributes that change neither bytes nor values will
+// do.
 func (c *Client) held(ctx context.Context, subject, text string, isKey, alike bool, notFound error) (
 	int, error) {
 	versions, err := c.client.Schemas(ctx, subject)

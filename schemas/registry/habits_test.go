@@ -46,7 +46,8 @@ func seed(fake *srfake.Registry, subject string, version, id int, text string) {
 	fake.SeedSchema(subject, version, id, sr.Schema{Schema: text, Type: sr.TypeAvro})
 }
 
-// Karapace, and registries with a copied subject, answer 40403 for schemas that they have, and Apicurio 40401.
+// Karapace, and registries with a copied subject, answer 40403 for schemas that they have. Apicurio answered
+// 40401.
 func TestASchemaWhoseLookUpIsDeniedIsFoundAmongTheVersions(t *testing.T) {
 	r := load(t).Get("orders")
 	older := strings.Replace(r.ValueSchema(), `"name":"status"`, `"name":"state"`, 1)
