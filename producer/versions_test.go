@@ -1,6 +1,7 @@
 package producer_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -71,7 +72,7 @@ func TestBrokersWithoutTransactionsAreRefusedBeforeAnythingIsWritten(t *testing.
 	}
 	s := newStage(t, kfake.MaxVersions(versions))
 	c := s.cluster("a", nil)
-	err := producer.NewGroup(c, all, time.Second, nil).Run(s.ctx())
+	err := producer.NewGroup(c, all, time.Second, func(context.Context, string) {}).Run(s.ctx())
 	wantText(t, err, "the brokers at 127.0.0.1:",
 		"have no transactions: AddPartitionsToTxn, EndTxn in ApiVersions is missing", "kafka.brokers")
 	_, rehearsed := producer.Rehearse(s.ctx(), c, s.orders())

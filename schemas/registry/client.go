@@ -155,8 +155,8 @@ func (c *Client) wouldTake(ctx context.Context, subject string, schema sr.Schema
 	const latest = -1
 	result, err := c.client.CheckCompatibility(sr.WithParams(ctx, sr.Verbose), subject, latest, schema)
 	if err == nil && !result.Is {
-		return c.fault(Refused, subject, fmt.Errorf("it would be incompatible: %.600s",
-			strings.Join(result.Messages, "; ")))
+		return c.fault(Refused, subject, fmt.Errorf("%.600s",
+			strings.Join(append([]string{"it would be incompatible"}, result.Messages...), "; ")))
 	}
 	if err = c.diagnose(subject, err); HasFault(err, NotRegistered, NotARegistry) {
 		return nil
