@@ -240,7 +240,7 @@ func (p *Poller) noteNulls(rows map[string]int) {
 		p.cfg.Metrics.ReadAsNull(field).Add(float64(n))
 		if !p.nulls[field] {
 			p.nulls[field] = true
-			p.cfg.Log.Info("values that are NaN, infinite or an empty time are read as null",
+			p.cfg.Log.Info("values that are NaN, infinite, false or an empty time are read as null",
 				zap.String("field", field), zap.Int("rows", n))
 		}
 	}

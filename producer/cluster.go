@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/plugin/kzap"
 	"go.uber.org/zap"
 )
@@ -96,6 +98,32 @@ func (c *Cluster) Ping(ctx context.Context) error {
 			"kafka.tls or kafka.sasl does not fit its listener", c.cfg.Brokers, err)
 	}
 	return nil
+}
+
+// haveTransactions returns a *RefusedError if a broker lacks a request of a transaction. Some services that
+// speak Kafka's protocol have none, or sell them apart. No request before the first commit would show that.
+func (c *Cluster) haveTransactions(ctx context.Context) error {
+	req := kmsg.NewPtrApiVersionsRequest()
+	req.ClientSoftwareName, req.ClientSoftwareVersion = "storestream", "0"
+	answer, err := req.RequestWith(ctx, c.cl)
+	if err == nil {
+		err = kerr.ErrorForCode(answer.ErrorCode)
+	}
+	if err != nil {
+		return fmt.Errorf("asking a broker which requests it has: ApiVersions: %w", err)
+	}
+	lacking := []string{kmsg.InitProducerID.Name(), kmsg.AddPartitionsToTxn.Name(), kmsg.EndTxn.Name()}
+	for _, has := range answer.ApiKeys {
+		name := kmsg.NameForKey(has.ApiKey)
+		lacking = slices.DeleteFunc(lacking, func(key string) bool { return key == name })
+	}
+	if len(lacking) == 0 {
+		return nil
+	}
+	return &RefusedError{Setting: fmt.Sprintf("the brokers at %s have no transactions: %s in ApiVersions",
+		strings.Join(c.cfg.Brokers, ","), strings.Join(lacking, ", ")), Found: "missing",
+		Expected: "there, because rows are published in transactions",
+		Do:       "set kafka.brokers to brokers that have them, or take a tier of the service that does"}
 }
 
 // Requests gives access to the topic of requests.

@@ -77,7 +77,7 @@ func NewGroup(c *Cluster, resources []string, finishWithin time.Duration,
 
 // Run joins the group. When ctx ends, it stops the owners, gives them finishWithin to finish as a member, and
 // leaves the group. It returns when every own has returned. It waits for a broker that is not there. Its
-// error is a *RefusedError for a watermark topic that cannot be used.
+// error is a *RefusedError for brokers or a watermark topic that cannot be used.
 func (g *Group) Run(ctx context.Context) error {
 	if err := g.ready(ctx); err != nil {
 		return err
@@ -108,7 +108,10 @@ func (g *Group) Run(ctx context.Context) error {
 func (g *Group) ready(ctx context.Context) error {
 	said := false
 	for {
-		err := EnsureTopics(ctx, g.c)
+		err := g.c.haveTransactions(ctx)
+		if err == nil {
+			err = EnsureTopics(ctx, g.c)
+		}
 		if err == nil {
 			return nil
 		}

@@ -40,6 +40,9 @@ type Rehearsal struct {
 // and the commits that follow meet one after the other.
 func Rehearse(ctx context.Context, c *Cluster, r *schemas.Resource) (Rehearsal, error) {
 	s, found := newSession(c, r), Rehearsal{}
+	if err := c.haveTransactions(ctx); err != nil {
+		return found, err
+	}
 	var refused []error
 	for _, spec := range topicSpecs(c, []string{r.Name}) {
 		refused = append(refused, found.look(ctx, c, spec, spec.name == s.target.topic))

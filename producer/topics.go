@@ -31,7 +31,7 @@ type topicSpec struct {
 // RefusedError blocks a resource until a person has changed something in Kafka: storestream does not change
 // topics that it finds.
 type RefusedError struct {
-	Topic    string
+	Topic    string // "" if it is about the brokers
 	Setting  string // a topic setting, or what else is wrong
 	Found    string
 	Expected string
@@ -43,7 +43,8 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("topic %s: %s is %s, expected %s: %s", e.Topic, e.Setting, e.Found, e.Expected, e.Do)
+	text := fmt.Sprintf("topic %s: %s is %s, expected %s: %s", e.Topic, e.Setting, e.Found, e.Expected, e.Do)
+	return strings.TrimPrefix(text, "topic : ")
 }
 
 // Refused reports that err is a *RefusedError that does not pass by itself.

@@ -1,10 +1,13 @@
 package producer_test
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/storestream/storestream/internal/watermark"
@@ -58,5 +61,24 @@ func TestBrokersOfEveryAgeAreTakenOverWrittenAndReadBack(t *testing.T) {
 				t.Errorf("%+v, %v", found, err)
 			}
 		})
+	}
+}
+
+// Azure Event Hubs' smaller tiers take records of an idempotent producer, and know no transactions.
+func TestBrokersWithoutTransactionsAreRefusedBeforeAnythingIsWritten(t *testing.T) {
+	versions := kversion.Stable()
+	for _, key := range []kmsg.Key{kmsg.AddPartitionsToTxn, kmsg.AddOffsetsToTxn, kmsg.EndTxn} {
+		versions.SetMaxKeyVersion(key.Int16(), -1)
+	}
+	s := newStage(t, kfake.MaxVersions(versions))
+	c := s.cluster("a", nil)
+	err := producer.NewGroup(c, all, time.Second, func(context.Context, string) {}).Run(s.ctx())
+	wantText(t, err, "the brokers at 127.0.0.1:",
+		"have no transactions: AddPartitionsToTxn, EndTxn in ApiVersions is missing", "kafka.brokers")
+	_, rehearsed := producer.Rehearse(s.ctx(), c, s.orders())
+	wantText(t, rehearsed, err.Error())
+	topics, err := s.admin.ListTopics(s.ctx())
+	if err != nil || len(topics) > 0 || !producer.Refused(rehearsed) {
+		t.Errorf("there are topics %v, %v; %v", topics.Names(), err, rehearsed)
 	}
 }

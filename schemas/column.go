@@ -21,7 +21,13 @@ func IsText(oid uint32) bool {
 // IsUserType returns whether a user created the type. storestream does not know such types.
 func IsUserType(oid uint32) bool { return oid >= firstUserOID }
 
+// moneyOID is the type money, which pgx does not know: its text depends on the server's locale.
+const moneyOID = 790
+
 func typeName(oid uint32) string {
+	if oid == moneyOID {
+		return "money"
+	}
 	if t, ok := pgtype.NewMap().TypeForOID(oid); ok {
 		return t.Name
 	}

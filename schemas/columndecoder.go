@@ -83,8 +83,9 @@ func (d *ColumnDecoder) reject(values [][]byte, i int) *Reject {
 	rej := d.newReject(values, make([]int, len(values)))
 	rej.Field, rej.Err = f.Name, "expected "+f.codec.expected+", found null"
 	if v := values[place]; v != nil {
-		rej.Err = fmt.Sprintf("expected %s, found a value of type %s that does not fit", f.codec.expected,
-			typeName(d.cols[place].DataTypeOID))
+		oid := d.cols[place].DataTypeOID
+		rej.Err = fmt.Sprintf("expected %s, %s", f.codec.expected, cmp.Or(d.noValue(i, columnLegible(oid, v)),
+			"found a value of type "+typeName(oid)+" that does not fit"))
 	}
 	return rej
 }

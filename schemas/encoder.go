@@ -3,6 +3,7 @@ package schemas
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"fmt"
 	"hash"
 	"maps"
 )
@@ -53,8 +54,17 @@ func (e *encoder) isNull(i int, text []byte) bool {
 	return true
 }
 
-// Nulls returns by field how many values were read as null since the last call because they are NaN, infinite
-// or an empty time.
+// noValue describes text if it would be null in field i if that could be null. It is one of few words, and
+// never a value of another field. Otherwise it is "".
+func (e *encoder) noValue(i int, text []byte) string {
+	if text == nil || !e.res.Fields[i].codec.null.Match(text) {
+		return ""
+	}
+	return fmt.Sprintf("found %q, which is no value", text)
+}
+
+// Nulls returns by field how many values were read as null since the last call because they are NaN,
+// infinite, false or an empty time.
 func (e *encoder) Nulls() map[string]int {
 	nulls := maps.Clone(e.nulls)
 	clear(e.nulls)

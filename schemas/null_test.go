@@ -17,12 +17,14 @@ func TestWhatIsNoValueIsNullWhereAFieldMayBeNull(t *testing.T) {
 		null, other     []string // other texts of the field are rejected, or are values
 	}{
 		{"orders", "total_amount", []string{`NaN`, `Infinity`, `-Infinity`, `"NaN"`, `"nan"`, `"-inf"`,
-			`"+Infinity"`},
+			`"+Infinity"`, `false`},
 			[]string{`""`, `"null"`, `"None"`, `"-"`, `"N/A"`, `1`, `"NaN "`, `NaN1`, `true`}},
-		{"orders", "user_id", []string{`NaN`, `"Infinity"`}, []string{`""`, `"0000-00-00"`, `7`}},
-		{"users", "latitude", []string{`NaN`, `-Infinity`, `"NaN"`}, []string{`""`, `1e999`, `1`}},
-		{"users", "email", []string{`NaN`, `Infinity`, `-Infinity`}, []string{`"NaN"`, `""`, `"Infinity"`, `nan`}},
-		{"shipments", "shipped_at", []string{`NaN`, `""`, `"NaT"`, `"infinity"`, `"-infinity"`, `"0000-00-00"`,
+		{"orders", "user_id", []string{`NaN`, `"Infinity"`, `false`}, []string{`""`, `"0000-00-00"`, `7`}},
+		{"users", "latitude", []string{`NaN`, `-Infinity`, `"NaN"`, `false`}, []string{`""`, `1e999`, `1`}},
+		{"users", "email", []string{`NaN`, `Infinity`, `-Infinity`, `false`}, []string{`"NaN"`, `""`, `"Infinity"`,
+			`nan`, `"false"`, `true`, `False`}},
+		{"shipments", "shipped_at", []string{`NaN`, `false`, `""`, `"NaT"`, `"infinity"`, `"-infinity"`,
+			`"0000-00-00"`,
 			`"0000-00-00 00:00:00"`, `"0000-00-00T00:00:00Z"`, `"0000-00-00 00:00:00.000000"`},
 			[]string{`"0000-00-01"`, `"0000-00-00 00:00:01"`, `"null"`, `"N/A"`, `0`, "\"\xff\"", `" "`}},
 	} {

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -16,9 +18,9 @@ import (
 //
 // It takes fields in any order. A nullable field that is missing is null. Integers may come as 12, 12.0,
 // 1.2e1 or "12", money and doubles as numbers or as the same text in a string, times as parseInstant reads
-// them. None of these loses anything. NaN and the like are null where a field may be null (null.go).
+// them. None of these loses anything. NaN, false and the like are null where a field may be null (null.go).
 //
-// It rejects a number or a boolean for a string (01234 that comes as 1234 has lost something), a string that
+// It rejects a number or true for a string (01234 that comes as 1234 has lost something), a string that
 // is not a number, null in id, created_at or updated_at, a field that appears twice, text that is not valid
 // UTF-8, and rows that are not well-formed JSON. Fields that the schema does not know need only be
 // well-formed.
@@ -246,18 +248,43 @@ func Reason(err string) string {
 
 // complaint says why field i breaks the contract, without its value.
 func (p *RowParser) complaint(raw []byte, i int) string {
-	at, expected := p.spans[i], "expected "+p.res.Fields[i].codec.expected
+	at, expected := p.spans[i], "expected "+p.res.Fields[i].codec.expected+", "
 	switch {
 	case at.twice:
 		return fmt.Sprint("appears twice: expected it once, found it again", atByte, at.start)
 	case at.end == 0:
-		return expected + ", it is missing"
-	case notAText.Match(raw[at.start:at.end]):
-		return fmt.Sprint(expected, ", found NaN, Infinity or -Infinity", atByte, at.start)
-	default:
-		return fmt.Sprint(expected, ", found the JSON kind ", jsontext.Value(raw[at.start:at.end]).Kind(), atByte,
-			at.start)
+		return expected + "it is missing"
 	}
+	value := raw[at.start:at.end]
+	if found := p.noValue(i, p.word(raw, i)); found != "" {
+		return fmt.Sprint(expected, found, atByte, at.start)
+	}
+	if fault := faultOf(value, at.start); fault != "" {
+		return expected + fault
+	}
+	return fmt.Sprint(expected, "found the JSON kind ", jsontext.Value(value).Kind(), atByte, at.start)
+}
+
+// loneHalf matches an escape of half a character.
+var loneHalf = regexp.MustCompile(`^\\u(?i:d[89a-f][0-9a-f]{2})`)
+
+// faultOf describes the half character or the byte because of which value, which begins at start, is no text.
+// Otherwise it is "". What may differ from row to row stands behind the place.
+func faultOf(value []byte, start int) string {
+	_, err := jsontext.NewDecoder(bytes.NewReader(value)).ReadToken()
+	syntax, ok := errors.AsType[*jsontext.SyntacticError](err)
+	if !ok || int(syntax.ByteOffset) >= len(value) {
+		return ""
+	}
+	rest := value[syntax.ByteOffset:]
+	start += int(syntax.ByteOffset)
+	if escape := loneHalf.Find(rest); escape != nil {
+		return fmt.Sprintf("found an escape without its other half%s%d (%s)", atByte, start, escape)
+	}
+	if rest[0] >= utf8.RuneSelf {
+		return fmt.Sprintf("found a byte that is not UTF-8%s%d (%#x)", atByte, start, rest[0])
+	}
+	return ""
 }
 
 // Missing returns how many rows Parse found good since the last call, and, appended to dst by field in the

@@ -85,7 +85,7 @@ func TestCheckPrintsJSONAndExitsWithOneWhereSomethingFails(t *testing.T) {
 	if levels[preflight.Failure] != 1 || levels[preflight.Note] == 0 || levels[preflight.OK] == 0 {
 		t.Errorf("%v:\n%s", levels, c.stdout)
 	}
-	s.do("check").expect(t, exitFailed, "FAIL  registry", "gives no usable answer: expected a running registry")
+	s.do("check").expect(t, exitFailed, "FAIL  registry", "cannot serve this now: `run` tries it again")
 }
 
 // A person asks `check` what is wrong when the page says that a resource is blocked.

@@ -46,7 +46,7 @@ func TestARegistryThatRefusesIsNamedWithItsReason(t *testing.T) {
 func TestARegistryThatIsNotThereIsNamed(t *testing.T) {
 	do(t, "schema", "register", "--set", "registry.url=http://"+stage.Nowhere(t),
 		"--set", "kafka.brokers="+stage.Nowhere(t)).expect(t, exitFailed,
-		"gives no usable answer: expected a running registry")
+		"cannot serve this now: `run` tries it again")
 }
 
 // The ids of what is registered now may stand in any topic, whichever schema comes first.

@@ -115,7 +115,7 @@ func TestTailEndsWhereTheRegistryDoesNotAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := s.do("tail", "orders", "-n", "3").expect(t, exitFailed,
-		"reading topic store.orders", "gives no usable answer: expected a running registry")
+		"reading topic store.orders", "cannot serve this now: `run` tries it again")
 	if n := strings.Count(c.stderr.String(), "\n"); n != 1 {
 		t.Errorf("%d lines on stderr:\n%s", n, c.stderr)
 	}

@@ -79,7 +79,7 @@ func newResource(reg prometheus.Registerer, name string) *Resource {
 		SweepDifferences: counters("sweep_differences_total", "Differences found by sweeps: missing, stale, extra.",
 			"kind", "missing", "stale", "extra").WithLabelValues,
 		ReadAsNull: counters("values_read_as_null_total", "Values that were read as null because they are NaN, "+
-			"infinite or an empty time, in fields that may be null.", "field").WithLabelValues,
+			"infinite, false or an empty time, in fields that may be null.", "field").WithLabelValues,
 		HTTPRequests: requests.WithLabelValues, UnknownFields: fields.WithLabelValues,
 		requests: requests, fields: fields,
 	}

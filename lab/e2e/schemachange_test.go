@@ -295,7 +295,7 @@ func TestIncompatibleSchemasAreRefusedAndNothingIsPublishedUnderThem(t *testing.
 	wrong := s.schemaFolder("wrong", files)
 	s.expect(1, []string{"store.orders-value", "refused", "change the schema file"},
 		append([]string{"schema", "check"}, wrong...)...)
-	s.expect(1, []string{"store.orders-value: refuses the schema"}, append([]string{"check"}, wrong...)...)
+	s.expect(1, []string{"store.orders-value: it would be incompatible"}, append([]string{"check"}, wrong...)...)
 
 	other := s.spawn(append([]string{"run"}, wrong...)...)
 	eventually(t, "the group gives it something", func() (bool, string) { return len(other.owned()) > 0, "" })

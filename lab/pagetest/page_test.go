@@ -155,7 +155,7 @@ func TestEveryTroubleIsSaidInWords(t *testing.T) {
 			}
 		}
 	}
-	if title := js[string](b, "document.title"); title != "users and orders - storestream" {
+	if title := js[string](b, "document.title"); title != "users, orders and order_items - storestream" {
 		t.Errorf("the title is %q", title)
 	}
 	b.shoot("desk")

@@ -278,7 +278,8 @@ func (r *chunkReader) retry(ctx context.Context, failures *int, tx *transaction,
 	switch step {
 	case smaller:
 		if limit == 1 && !came && r.unfiltered {
-			return fmt.Errorf("%w. It was a read of only one row: is there an index on (updated_at, id)?", explained)
+			return fmt.Errorf("%w. It was a read of only one row. Perhaps no index begins with (updated_at, id)",
+				explained)
 		}
 		*failures = 0
 		r.unfiltered = r.unfiltered || !came

@@ -25,10 +25,10 @@ const (
 )
 
 const (
-	badLogin      = "%[2]s refuses the login of role %[3]q: check user and password in postgres.dsn"
-	poolerRefuses = "the pooler at %[2]s refuses the connection: check user, password and database in " +
-		"postgres.dsn, and remove startup parameters that the pooler does not take. If it is full, raise its " +
-		"max_client_conn"
+	badLogin      = "%[2]s refuses the login of role %[3]q: %[5]v: check user and password in postgres.dsn"
+	poolerRefuses = "the pooler at %[2]s refuses the connection: %[5]v. If that names a startup parameter, " +
+		"take it out of postgres.dsn; if the pooler is full, raise its max_client_conn; otherwise check user, " +
+		"password and database in postgres.dsn"
 
 	// codeProtocol is how PgBouncer refuses a login, and reports that it has no server.
 	codeProtocol = "08P01"
@@ -36,16 +36,16 @@ const (
 
 // failures has what follows from a SQLSTATE, or from its class (PostgreSQL's appendix A): the remedy, and
 // the advice to a person if waiting does not help. Then the error is a *poller.BlockedError. says may name
-// the table, the address, the role and the database, in this order.
+// the table, the address, the role and the database, and has the server's words, in this order.
 var failures = map[string]struct {
 	remedy remedy
 	says   string
 }{
 	"28000": {says: badLogin},
 	"28P01": {says: badLogin},
-	"3D000": {says: "%[2]s has no database %[4]q: check postgres.dsn"},
-	"42P01": {says: "database %[4]q has no table %[1]s that role %[3]q can see: check postgres.dsn, or take " +
-		"the resource over REST (source: rest)"},
+	"3D000": {says: "%[2]s has no database %[4]q: %[5]v: check postgres.dsn"},
+	"42P01": {says: "database %[4]q has no table %[1]s that role %[3]q can see: %[5]v: check postgres.dsn, " +
+		"or take the resource over REST (source: rest)"},
 
 	// The value of a row is the cause. No other class may become a dead letter.
 	"21":    {remedy: alone}, // a subquery with more than one row
@@ -61,7 +61,7 @@ var failures = map[string]struct {
 	"22P03": {remedy: lookAgain},
 
 	// A grant on the table may have become one on its columns, and xmin is none of them.
-	"42501": {lookAgain, "role %[3]q may not read %[1]s: GRANT SELECT ON %[1]s TO %[3]q"},
+	"42501": {lookAgain, "role %[3]q may not read %[1]s: %[5]v: GRANT SELECT ON %[1]s TO %[3]q"},
 	"0A000": {remedy: lookAgain}, // cached plan must not change result type
 
 	"57014": {remedy: smaller},     // statement_timeout
@@ -130,12 +130,12 @@ func (db *DB) diagnose(table string, err error, ran time.Duration) (remedy, erro
 	case pe.Code == codeProtocol && connecting:
 		f.says = poolerRefuses
 	case pe.Code == codeProtocol:
-		message = fmt.Errorf("%w. Perhaps the pooler has no server for it, or cuts long reads: is PostgreSQL up?",
+		message = fmt.Errorf("%w. Perhaps the pooler has no server for it, or none free, or cuts long reads",
 			message)
 	}
 	if f.says != "" {
-		return f.remedy, &poller.BlockedError{What: fmt.Sprintf(f.says, table, address, login.User, login.Database),
-			Err: message}
+		return f.remedy, &poller.BlockedError{
+			What: fmt.Sprintf(f.says, table, address, login.User, login.Database, message)}
 	}
 	return f.remedy, fmt.Errorf("read %s from %s: %w", table, address, message)
 }

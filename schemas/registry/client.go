@@ -101,9 +101,8 @@ func (c *Client) Ensure(
 func (c *Client) ensure(ctx context.Context, subject, text string, isKey, auto, dry bool) (int, error) {
 	schema := sr.Schema{Schema: text, Type: sr.TypeAvro}
 	found, err := c.client.LookupSchema(ctx, subject, schema)
-	reply, answered := errors.AsType[*sr.ResponseError](err)
 	id, err := c.checked(subject, found.ID, err)
-	if answered && reply.ErrorCode == sr.ErrSchemaNotFound.Code {
+	if HasFault(err, NotRegistered) {
 		id, err = c.held(ctx, subject, text, isKey, isKey || !auto, err)
 	}
 	switch {
@@ -120,13 +119,14 @@ func (c *Client) ensure(ctx context.Context, subject, text string, isKey, auto, 
 
 // held returns the id of the oldest version of subject that is the schema, after the registry has denied,
 // with notFound, that there is one. A registry that compares texts denies it if it wrote the schema in
-// another form, or if the subject was copied to it. An equal version is preferred. If alike is set, one that
-// differs only in attributes that change neither bytes nor values will do.
+// another form, or if the subject was copied to it. Apicurio denied even the subject. An equal version is
+// preferred. If alike is set, one that differs only in attributes that change neither bytes nor values will
+// do.
 func (c *Client) held(ctx context.Context, subject, text string, isKey, alike bool, notFound error) (
 	int, error) {
 	versions, err := c.client.Schemas(ctx, subject)
-	if err != nil {
-		return 0, c.diagnose(subject, err)
+	if err = c.diagnose(subject, err); err != nil && !HasFault(err, NotRegistered, NotARegistry) {
+		return 0, err
 	}
 	for i, ours := range schemas.Forms(text) {
 		for _, v := range versions {
@@ -155,8 +155,8 @@ func (c *Client) wouldTake(ctx context.Context, subject string, schema sr.Schema
 	const latest = -1
 	result, err := c.client.CheckCompatibility(sr.WithParams(ctx, sr.Verbose), subject, latest, schema)
 	if err == nil && !result.Is {
-		return c.fault(Refused, subject, fmt.Errorf("it would be incompatible: %.600s",
-			strings.Join(result.Messages, "; ")))
+		return c.fault(Refused, subject, fmt.Errorf("%.600s",
+			strings.Join(append([]string{"it would be incompatible"}, result.Messages...), "; ")))
 	}
 	if err = c.diagnose(subject, err); HasFault(err, NotRegistered, NotARegistry) {
 		return nil

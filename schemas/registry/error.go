@@ -28,7 +28,8 @@ const (
 
 // advice holds the meaning of each fault and the remedy. The observation stands before it.
 var advice = [...]string{
-	Unreachable: "gives no usable answer: expected a running registry at registry.url; `run` tries it again",
+	Unreachable: "cannot serve this now: `run` tries it again. If it stays so, look at the registry's log, " +
+		"and whether registry.url is right",
 	KeyChanged: "holds another key schema: under a second schema id the same row would have two keys and " +
 		"compaction would keep both; point registry.url at the registry that the topic was written with, or " +
 		"publish to new topics (kafka.topic_prefix)",

@@ -46,7 +46,8 @@ func seed(fake *srfake.Registry, subject string, version, id int, text string) {
 	fake.SeedSchema(subject, version, id, sr.Schema{Schema: text, Type: sr.TypeAvro})
 }
 
-// Karapace, and registries with a copied subject, answer 40403 for schemas that they have.
+// Karapace, and registries with a copied subject, answer 40403 for schemas that they have. Apicurio answered
+// 40401.
 func TestASchemaWhoseLookUpIsDeniedIsFoundAmongTheVersions(t *testing.T) {
 	r := load(t).Get("orders")
 	older := strings.Replace(r.ValueSchema(), `"name":"status"`, `"name":"state"`, 1)
@@ -64,7 +65,8 @@ func TestASchemaWhoseLookUpIsDeniedIsFoundAmongTheVersions(t *testing.T) {
 		for _, auto := range []bool{false, true} {
 			fake, g := registryFor(t)
 			deny(fake, "store.orders-key")
-			deny(fake, "store.orders-value")
+			refuse(fake, http.MethodPost, "/subjects/store.orders-value", 404,
+				`{"error_code":40401,"message":"No artifact with ID 'store.orders-value'"}`)
 			seed(fake, "store.orders-key", 1, 7, rewritten(t, r.KeySchema(), true))
 			for i, text := range c.values {
 				seed(fake, "store.orders-value", i+1, 21+i, text)
@@ -189,7 +191,7 @@ func TestAnErrorOfARegistryBeginsWithWhatItAnswered(t *testing.T) {
 		{422, `{"message":"Invalid schema"}`, Refused,
 			`answered 422 (code 0, "Invalid schema"): it refuses the schema`},
 		{501, "", NotARegistry, "answered 501"},
-		{502, "<html>Bad Gateway</html>", Unreachable, `answered 502 (code 0, ""): it gives no usable answer`},
+		{502, "<html>Bad Gateway</html>", Unreachable, `answered 502 (code 0, ""): it cannot serve this now`},
 		{400, "<html>Bad Request</html>", NotARegistry, "answered 400"},
 		{400, `{"error_code":40001,"message":"odd"}`, Refused, "answered 400 (code 40001"},
 	} {

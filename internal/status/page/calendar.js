@@ -130,9 +130,10 @@ function inTime(s, r, now) {
   if (s.settled) {
     const reads = s.by_floor ? "Of that each poll reads what has changed since the pass before." :
       "Each poll reads all of that again.";
-    const waits = r.state === "settling_delayed" ? "it stands still, for the reason above." : "a transaction may make its first write up to " +
+    const delayed = r.state === "settling_delayed" || r.state === "incomplete" && r.since;
+    const waits = delayed ? "it stands still, for the reason above." : "a transaction may make its first write up to " +
       overlap + " (overlap) after the time that it stamps, so settled follows that far behind.";
-    lines.push([r.state === "settling_delayed" ? "delayed" : "open", "Open since then, " + duration(between(s.settled, now)) + ":", waits + " " +
+    lines.push([delayed ? "delayed" : "open", "Open since then, " + duration(between(s.settled, now)) + ":", waits + " " +
       reads]);
   }
   if (s.cursor) {

@@ -356,8 +356,8 @@ func TestWhatIsWrongWithTheRegistryIsNamed(t *testing.T) {
 	s := withService(t, nil)
 	says(t, failing(t, s, "registry.auto_register=false"), Failure, "kafka", "store.users",
 		"store.users-key: ", "it does not hold this schema", "storestream schema register")
-	says(t, failing(t, s, "registry.url=http://"+stage.Nowhere(t)), Failure, "registry", "", "no usable answer",
-		"registry.url")
+	says(t, failing(t, s, "registry.url=http://"+stage.Nowhere(t)), Failure, "registry", "",
+		"cannot serve this now", "registry.url")
 	ours := ""
 	s.Registry.Fake.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 		if ours == "" || !strings.Contains(r.URL.Path, ours) {
