@@ -119,7 +119,9 @@ func (t *tokens) fetch(ctx context.Context) error {
 	}
 	err := fmt.Errorf("%w: kafka.sasl.token_url %s %w: perhaps that address, kafka.sasl.username (the "+
 		"client's id), kafka.sasl.password or kafka.sasl.parameters is wrong", errNoToken, t.login.TokenURL, why)
-	t.putOff(secret, err)
+	if ctx.Err() == nil { // a client that is closed says nothing of the endpoint
+		t.putOff(secret, err)
+	}
 	return err
 }
 
