@@ -83,8 +83,8 @@ func retry(ctx context.Context, longest time.Duration, do func() error) error {
 }
 
 // settings are the topic's settings in force, as far as the brokers show them. Some show a part. Some do not
-// know the request, or refuse it: then there are none. Any other error may pass, and says nothing of a topic
-// that may be one to refuse.
+// know the request, or refuse it: then there are none. Any other error may pass, and the topic may be one to
+// refuse.
 func (c *Cluster) settings(ctx context.Context, topic string) (map[string]string, error) {
 	answer, err := c.admin.DescribeTopicConfigs(ctx, topic)
 	found, missing := answer.On(topic, nil)

@@ -190,7 +190,8 @@ func TestAClientThatIsClosedKeepsNoOtherFromAToken(t *testing.T) {
 		}
 		return true
 	}, "good")
-	tokens := producer.Login(producer.SASL{TokenURL: url, Username: "stream", Password: rotation.Literal(secret)})
+	tokens := producer.Login(producer.SASL{TokenURL: url, Username: "stream",
+		Password: rotation.Literal(secret)})
 	closed, closes := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {
