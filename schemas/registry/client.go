@@ -143,7 +143,8 @@ func (c *Client) held(ctx context.Context, subject, text string, isKey, alike bo
 		fault = KeyChanged
 	}
 	return 0, c.fault(fault, subject, fmt.Errorf("%w. It has %d versions, and each is another schema: "+
-		"version %d, id %d, is %.300s", errors.Unwrap(notFound), len(versions), first.Version, first.ID, first.Schema.Schema))
+		"version %d, id %d, is %.300s", errors.Unwrap(notFound), len(versions), first.Version, first.ID,
+		first.Schema.Schema))
 }
 
 // wouldTake returns the error with which the registry would refuse a new schema under subject, as far as it
