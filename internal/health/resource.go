@@ -195,7 +195,7 @@ func TooManyLetters(letters int, others int64) bool {
 func (r *Resource) Incomplete() string {
 	others := r.Rows
 	if r.Swept != nil {
-		others = min(others, int64(r.Swept.SourceRows+r.Swept.Early))
+		others = min(others, int64(max(r.Swept.SourceRows, r.Swept.TopicRows)+r.Swept.Early))
 	}
 	if !TooManyLetters(r.Letters(), others) {
 		return ""

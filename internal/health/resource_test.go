@@ -122,6 +122,8 @@ func TestAResourceIsJudgedByTheWorstThatIsKnownOfIt(t *testing.T) {
 		"few, of many rows": {at(time.Second).with(letters(2, 10_000)).with(func(r *Resource) {
 			r.Swept = &watermark.Swept{SourceRows: 1990, Early: 8}
 		}), Following, true, ""},
+		"few, and the service showed none of many rows": {at(time.Second).with(letters(2, 10_000)).with(
+			func(r *Resource) { r.Swept = &watermark.Swept{TopicRows: 9_000} }), Following, true, ""},
 		"many, and settling is delayed": {at(time.Second).with(letters(6, 0)).with(delayed), Incomplete, false,
 			"the topic lacks 6 rows because of dead letters: more than 5, or more than one in a thousand. " +
 				"Settling is delayed: so it is"},
