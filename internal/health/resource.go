@@ -285,8 +285,7 @@ func (r *Resource) isOtherwise(state State, why, remedy string) {
 // Unattended reports whether maybe no instance of group works on the resource: its passes are late, or
 // another group wrote its watermark.
 func (r *Resource) Unattended(group string) bool {
-	late := !r.UpToDate && r.State != Incomplete
-	return r.Enabled && r.Unreadable == nil && (late || r.Group != group)
+	return r.Enabled && r.Unreadable == nil && (!r.UpToDate && r.State != Incomplete || r.Group != group)
 }
 
 // Refuse notes, after Judge, that no instance can take the resource over, as far as a rehearsal tells. why
