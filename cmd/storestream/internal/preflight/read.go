@@ -139,6 +139,7 @@ type reading struct {
 	empty    bool            // by its own word, the source has no row at all
 	delayed  string          // why settled stays before rows that were read, or stepped over
 	err      error           // of the first question that failed. No question follows it
+	stops    bool            // that question was one of a pass, so `run` ends there too
 }
 
 // read asks the questions that the next owner of r asks: those of a pass from settled on, of a pass of today
@@ -178,7 +179,7 @@ func (rd *reading) ask(ctx context.Context, s poller.Source, what string, r poll
 	met := map[int64]bool{}
 	for b, err := range s.Read(ctx, r) {
 		if !errors.As(err, new(*poller.LostError)) { // an owner reads those rows again
-			rd.err = err
+			rd.err, rd.stops = err, r.Kind == poller.Pass
 		}
 		if rd.first == nil && len(b.Rows) > 0 {
 			rd.first = &b.Rows[0]
@@ -222,7 +223,7 @@ func (rd *reading) report(ctx context.Context, c Config, f *findings, name strin
 	case late:
 		f.add(level, name, "", "not answered within %s: %s (%s read before)", terminal.Duration(c.within()),
 			rd.doing.Load(), terminal.Plural(rd.rows, "row"))
-	case rd.err != nil && rd.delayed != "": // only a pass steps over a failure
+	case rd.err != nil && rd.delayed != "" && !rd.stops: // only a pass steps over a failure
 		f.add(level, name, "", "%s", rd.err)
 	case rd.err != nil:
 		f.fail(name, rd.err)
