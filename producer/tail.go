@@ -56,9 +56,9 @@ func Tail(ctx context.Context, c *Cluster, r *schemas.Resource, last int, follow
 
 // last yields the n records of the spans that have the latest times, in the order of their times. A record
 // counts as no earlier than those before it in its partition: a row that comes back may be older than its
-// tombstone. The next look begins at the spans' ends. It may keep 2n records of each partition, because all of the last n may be
-// in one. Markers, aborted records and records that compaction took out have offsets too. So it reads more
-// than n offsets, and four times as many until it has n records.
+// tombstone. The next look begins at the spans' ends. It may keep 2n records of each partition, because all
+// of the last n may be in one. Markers, aborted records and records that compaction took out have offsets
+// too. So it reads more than n offsets, and four times as many until it has n records.
 func (f *follower) last(ctx context.Context, spans []span, n int) iter.Seq2[*kgo.Record, error] {
 	return func(yield func(*kgo.Record, error) bool) {
 		var all []*kgo.Record
