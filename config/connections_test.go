@@ -114,7 +114,7 @@ func TestOAUTHBEARERTakesAnEndpointAndTheClientsCredentials(t *testing.T) {
 		{"MECHANISM", "PLAIN", "parameters", "else none"},
 		{"PARAMETERS", "audience", "parameters", "expected"},
 		{"PARAMETERS", "audience=", "parameters", "name=value"},
-		{"PARAMETERS", "client_secret=x", "parameters", "none of grant_type, client_id"},
+		{"PARAMETERS", "client_secret=x", "parameters", "storestream sets grant_type, client_id"},
 	} {
 		found := mistakesOf(t, Input{Environ: with(test.key, test.value)})
 		at := slices.IndexFunc(found, func(m Mistake) bool { return m.Key == "kafka.sasl."+test.at })

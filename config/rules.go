@@ -95,7 +95,7 @@ func checkSASL(s SASL, l *loader) {
 	own := []string{"grant_type", "client_id", "client_secret", "extension_auth"}
 	for name, value := range s.Parameters {
 		l.require("kafka.sasl.parameters", value != "" && !slices.Contains(own, name),
-			"expected name=value, such as audience=kafka, and none of "+strings.Join(own, ", "))
+			"expected name=value, such as audience=kafka; storestream sets "+strings.Join(own, ", "))
 	}
 	l.require("kafka.sasl.token_url", !token || isHTTP(s.TokenURL),
 		"expected the https URL of a token endpoint, without credentials and query")

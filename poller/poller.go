@@ -37,7 +37,7 @@ type Poller struct {
 	writer  *writer
 	sweeper *sweeper
 	retry   backoff.BackOff
-	nulls   map[string]bool // fields of which the log says that values are read as null
+	nulls   map[string]bool // fields whose nulls have been logged (noteNulls)
 }
 
 // New makes a poller that goes on from the watermark of the session. RestorePublished has to give it the

@@ -1,9 +1,11 @@
 package producer
 
 import (
+	"context"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
 )
 
 // PartitionOf is the partition that a name belongs to.
@@ -23,6 +25,14 @@ func SetTransactionTimeout(now time.Duration) (before time.Duration) {
 
 // A test does not wait a minute for what died.
 var _ = SetTransactionTimeout(10 * time.Second)
+
+// Login is the mechanism that the clients of a process share.
+func Login(s SASL) sasl.Mechanism { return newTokens(s) }
+
+// SettingsOf are a topic's settings.
+func SettingsOf(ctx context.Context, c *Cluster, topic string) (map[string]string, error) {
+	return c.settings(ctx, topic)
+}
 
 // A test does not wait a second for another token.
 func init() { tokenPause = 20 * time.Millisecond }

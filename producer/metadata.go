@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/storestream/storestream/internal/wait"
@@ -82,12 +83,14 @@ func retry(ctx context.Context, longest time.Duration, do func() error) error {
 }
 
 // settings are the topic's settings in force, as far as the brokers show them. Some show a part. Some do not
-// know the request, or refuse it to this user: then there are none. An error may pass.
+// know the request, or refuse it: then there are none. Any other error may pass, and the topic may be one to
+// refuse.
 func (c *Cluster) settings(ctx context.Context, topic string) (map[string]string, error) {
 	answer, err := c.admin.DescribeTopicConfigs(ctx, topic)
 	found, missing := answer.On(topic, nil)
-	if err = cmp.Or(err, missing, found.Err); err != nil &&
-		(ctx.Err() != nil || kgo.IsRetryableBrokerErr(err) || kerr.IsRetriable(err)) {
+	unknown := found.Err != nil && !kerr.IsRetriable(found.Err) || errors.As(err, new(*kadm.AuthError)) ||
+		err != nil && strings.Contains(err.Error(), "broker is too old") // kgo exports no such error
+	if err = cmp.Or(err, missing, found.Err); err != nil && !unknown {
 		return nil, fmt.Errorf("reading the settings of topic %s: DescribeConfigs: %w", topic, err)
 	}
 	settings := make(map[string]string)

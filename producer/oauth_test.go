@@ -177,6 +177,38 @@ func TestATokenThatIsRefusedIsNotFetchedWithEveryLogin(t *testing.T) {
 	}
 }
 
+// The clients of a process share their tokens. One that is closed while it fetches a token is no refusal.
+func TestAClientThatIsClosedKeepsNoOtherFromAToken(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	var hangs atomic.Bool
+	hangs.Store(true)
+	url, _, _ := issuer(t, func(r *http.Request) bool {
+		_ = r.ParseForm() // or the server does not see that the client goes
+		if hangs.Load() {
+			asked <- struct{}{}
+			<-r.Context().Done()
+		}
+		return true
+	}, "good")
+	tokens := producer.Login(producer.SASL{TokenURL: url, Username: "stream",
+		Password: rotation.Literal(secret)})
+	closed, closes := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		_, _, err := tokens.Authenticate(closed, "broker")
+		ended <- err
+	}()
+	<-asked
+	hangs.Store(false)
+	closes()
+	if err := <-ended; err == nil {
+		t.Error("a client that was closed got a token")
+	}
+	if _, _, err := tokens.Authenticate(t.Context(), "broker"); err != nil {
+		t.Errorf("the other client: %v", err)
+	}
+}
+
 // Auth0 wants an audience, others a resource, and Confluent Cloud extensions.
 func TestParametersGoToTheEndpointAndExtensionsToTheBroker(t *testing.T) {
 	s := newStage(t)

@@ -1,8 +1,10 @@
 package producer
 
 import (
+	"cmp"
 	"context"
 	"iter"
+	"math"
 	"slices"
 	"time"
 
@@ -18,7 +20,8 @@ const followPause = 500 * time.Millisecond
 
 // Tail yields committed records of r's topic: the last ones by their times, or all that it holds if last is
 // negative. With follow, it goes on with those that are written then, until ctx ends. They come in offset
-// order within a partition. An error is the last pair.
+// order within a partition. Between partitions, the last ones come in the order of their times. An error is
+// the last pair.
 func Tail(ctx context.Context, c *Cluster, r *schemas.Resource, last int, follow bool) iter.Seq2[
 	watermark.Published, error] {
 	return func(yield func(watermark.Published, error) bool) {
@@ -51,15 +54,15 @@ func Tail(ctx context.Context, c *Cluster, r *schemas.Resource, last int, follow
 	}
 }
 
-// last yields the last n records of the spans, in the order of their times. A record counts as no older than
-// those before it in its partition: a row that came back may be older than its tombstone. The next look
-// begins at the spans' ends. It may keep 2n records of each partition, because all of the last n may be
-// in one. Markers, aborted records and records that compaction took out have offsets too. So it reads more
-// than n offsets, and four times as many until it has n records.
+// last yields the n records of the spans that have the latest times, in the order of their times. A record
+// counts as no earlier than those before it in its partition: a row that comes back may be older than its
+// tombstone. The next look begins at the spans' ends. It may keep 2n records of each partition, because all
+// of the last n may be in one. Markers, aborted records and records that compaction took out have offsets
+// too. So it reads more than n offsets, and four times as many until it has n records.
 func (f *follower) last(ctx context.Context, spans []span, n int) iter.Seq2[*kgo.Record, error] {
 	return func(yield func(*kgo.Record, error) bool) {
 		var all []*kgo.Record
-		times := map[*kgo.Record]time.Time{}
+		times := map[*kgo.Record]int64{}
 		for _, s := range spans {
 			begin, before := s.from, len(all)
 			for back := int64(4*n + 16); n > 0; back *= 4 {
@@ -77,15 +80,13 @@ func (f *follower) last(ctx context.Context, spans []span, n int) iter.Seq2[*kgo
 					break
 				}
 			}
-			var newest time.Time
+			latest := int64(math.MinInt64)
 			for _, record := range all[before:] {
-				if record.Timestamp.After(newest) {
-					newest = record.Timestamp
-				}
-				times[record] = newest
+				latest = max(latest, record.Timestamp.UnixMilli())
+				times[record] = latest
 			}
 		}
-		slices.SortStableFunc(all, func(a, b *kgo.Record) int { return times[a].Compare(times[b]) })
+		slices.SortStableFunc(all, func(a, b *kgo.Record) int { return cmp.Compare(times[a], times[b]) })
 		for _, record := range all[max(0, len(all)-n):] {
 			if !yield(record, nil) {
 				return

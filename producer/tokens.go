@@ -52,7 +52,7 @@ type tokens struct {
 	mu      sync.Mutex
 	token   *oauth2.Token    // nil before the first and after a refusal
 	way     oauth2.AuthStyle // that worked last
-	refused error            // the last refusal; nil since a login succeeded
+	refused error            // the last refusal, or nil after a login that succeeded
 	secret  string           // that was in use then
 	pause   time.Duration    // after it
 	again   time.Time        // the end of the pause
@@ -119,7 +119,9 @@ func (t *tokens) fetch(ctx context.Context) error {
 	}
 	err := fmt.Errorf("%w: kafka.sasl.token_url %s %w: perhaps that address, kafka.sasl.username (the "+
 		"client's id), kafka.sasl.password or kafka.sasl.parameters is wrong", errNoToken, t.login.TokenURL, why)
-	t.putOff(secret, err)
+	if ctx.Err() == nil { // or the client was closed, and the endpoint may be well
+		t.putOff(secret, err)
+	}
 	return err
 }
 

@@ -5,6 +5,7 @@ package producer_test
 import (
 	"cmp"
 	"maps"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -109,6 +110,17 @@ func TestASettingThatTheBrokersDoNotShowRefusesNothing(t *testing.T) {
 	_, err := producer.Take(s.ctx(), s.cluster("a", nil), s.orders())
 	if wantText(t, err, "DescribeConfigs: BROKER_NOT_AVAILABLE"); producer.Refused(err) {
 		t.Errorf("taking over: %v, expected an error that may pass", err)
+	}
+}
+
+// Only an answer of the brokers makes a setting unknown. Otherwise a topic whose policy is delete would pass
+// for a good one while no broker answers.
+func TestSettingsThatNoBrokerAnswersForAreNotUnknown(t *testing.T) {
+	s := tokenStage(t)
+	url, _, _ := issuer(t, func(*http.Request) bool { return false }, "")
+	settings, err := producer.SettingsOf(s.ctx(), s.cluster("a", oauth(url, nil)), "store.orders")
+	if wantText(t, err, "DescribeConfigs: "); settings != nil {
+		t.Errorf("the settings are %v, although no broker let this client in", settings)
 	}
 }
 

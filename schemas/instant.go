@@ -112,7 +112,7 @@ var timeCodec = &codec{
 // them, without their hyphens and colons too, seconds that may be left out, a fraction of seconds of any
 // length, and a zone. Java adds the zone's name in brackets to an offset.
 var timeForm = regexp.MustCompile(`^(\d{4})-?(\d\d)-?(\d\d)[Tt ](\d\d):?(\d\d)(?::?(\d\d)(?:[.,](\d+))?)?` +
-	` ?(?:(?:(?i:Z|UTC|GMT)|([+-](?:[01]\d|2[0-3]))(?::?([0-5]\d))?)(?:\[[\w/+-]+\])?)?$`)
+	` ?(?:(?:(?i:Z|UTC|GMT)|([+-](?:[01]\d|2[0-3]))(?::?([0-5]\d))?)(?:\[[\w/:+-]+\])?)?$`)
 
 // parseInstant reads a time in RFC 3339, as the service's 2026-01-02T03:04:05Z, and in the other forms of
 // timeForm. It floors a fraction to the microsecond. 24:00:00 is the end of its day. A time without a zone is

@@ -18,7 +18,7 @@ import (
 //
 // It takes fields in any order. A nullable field that is missing is null. Integers may come as 12, 12.0,
 // 1.2e1 or "12", money and doubles as numbers or as the same text in a string, times as parseInstant reads
-// them. None of these loses anything. NaN, false and the like are null where a field may be null (null.go).
+// them. These forms lose nothing. NaN, false and the like are null in a nullable field (null.go).
 //
 // It rejects a number or true for a string (01234 that comes as 1234 has lost something), a string that
 // is not a number, null in id, created_at or updated_at, a field that appears twice, text that is not valid

@@ -139,7 +139,7 @@ func (s *settings) declareLimits(f *pflag.FlagSet, r *storefake.Readings) {
 	f.IntVar(&r.Keys.Requests, "key-requests", 0, "a key is good for this many requests (0 sets no limit)")
 }
 
-// declareHabits declares the flags for how a framework writes what the document leaves to it.
+// declareHabits declares the flags for the forms that the document leaves to the service's framework.
 func (s *settings) declareHabits(f *pflag.FlagSet, r *storefake.Readings) {
 	h := &r.Habits
 	f.Var(stackValue{r}, "stack",
@@ -150,7 +150,7 @@ func (s *settings) declareHabits(f *pflag.FlagSet, r *storefake.Readings) {
 	f.BoolVar(&h.Fractions, "fractions", false,
 		"show fractions of seconds, as far as --times has digits for them")
 	f.Var(text(&h.Integers), "integers", "form of integers in rows: as-is, strings (node-postgres' int8), "+
-		"floats (34.0, as pandas\nmakes of a column with nulls; not of ids)")
+		"floats (34.0, as pandas\nmakes of a column with nulls, not of ids)")
 	f.Var(text(&h.Nulls), "null-form", "form of null: as-is, nan (Python's json.dumps; instants are null), "+
 		"absent (Jackson's NON_NULL),\nempty (\"\", of instants), zero-date (MySQL's 0000-00-00 00:00:00, of "+
 		"instants)")
@@ -188,7 +188,7 @@ func (v stackValue) String() string     { return "" }
 func (v stackValue) Type() string       { return "name" }
 func (v stackValue) Set(s string) error { return storefake.Stack(s).Apply(v.to) }
 
-// stackTexts is what the help says of each stack.
+// stackTexts is the help's text about each stack.
 func stackTexts() string {
 	text := ""
 	for _, stack := range storefake.Stacks {

@@ -65,7 +65,7 @@ func execute(ctx context.Context, args []string, env *environment) int {
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = errors.New("interrupted")
 	}
-	_, _ = fmt.Fprintf(env.stderr, "storestream: %v\n", err) // where stderr is gone, nobody reads it
+	_, _ = fmt.Fprintf(env.stderr, "storestream: %v\n", err) // if stderr is closed, the text is lost
 	if env.begun && env.noFile && env.configFile == "" {     // in the wrong folder the defaults lead elsewhere
 		_, _ = fmt.Fprintf(env.stderr, "storestream: no %s here, and neither --config nor %s names a file: "+
 			"only defaults, STORESTREAM_ variables and --set count\n", usualFile, config.FileVariable)

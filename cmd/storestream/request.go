@@ -43,7 +43,7 @@ func (o *order) flags(cmd *cobra.Command) {
 
 // send writes a request for each of names, or with --all for each enabled resource, once a person has said
 // yes to question. With --wait it stays until all are carried out. If explain is set, it prints before the
-// question what they do.
+// question their effect.
 func (o *order) send(env *environment, cmd *cobra.Command, names []string, question string,
 	explain func(cluster *producer.Cluster, names []string) error) error {
 	if o.all == (len(names) > 0) {

@@ -185,14 +185,19 @@ func (r *Resource) Letters() (rows int) {
 }
 
 // TooManyLetters reports whether a resource is not up to date because of its dead letters: more than five
-// rows, or more than one in a thousand, cannot be published. published is the number of the others.
-func TooManyLetters(letters int, published int64) bool {
-	return letters > 5 || int64(letters)*1000 > int64(letters)+published
+// rows, or more than one in a thousand, cannot be published. others is the number of the other rows.
+func TooManyLetters(letters int, others int64) bool {
+	return letters > 5 || int64(letters)*1000 > int64(letters)+others
 }
 
-// Incomplete says how many rows have dead letters if these are too many, "" if they are not.
+// Incomplete says how many rows have dead letters if these are too many, "" if they are not. Rows alone would
+// not do: a row counts there each time that it is published.
 func (r *Resource) Incomplete() string {
-	if !TooManyLetters(r.Letters(), r.Rows) {
+	others := r.Rows
+	if r.Swept != nil {
+		others = min(others, int64(max(r.Swept.SourceRows, r.Swept.TopicRows)+r.Swept.Early))
+	}
+	if !TooManyLetters(r.Letters(), others) {
 		return ""
 	}
 	return "the topic lacks " + terminal.Plural(r.Letters(), "row") + " because of dead letters: more than 5, " +
@@ -280,8 +285,7 @@ func (r *Resource) isOtherwise(state State, why, remedy string) {
 // Unattended reports whether maybe no instance of group works on the resource: its passes are late, or
 // another group wrote its watermark.
 func (r *Resource) Unattended(group string) bool {
-	late := !r.UpToDate && r.State != Incomplete
-	return r.Enabled && r.Unreadable == nil && (late || r.Group != group)
+	return r.Enabled && r.Unreadable == nil && (!r.UpToDate && r.State != Incomplete || r.Group != group)
 }
 
 // Refuse notes, after Judge, that no instance can take the resource over, as far as a rehearsal tells. why

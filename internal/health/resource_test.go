@@ -115,6 +115,15 @@ func TestAResourceIsJudgedByTheWorstThatIsKnownOfIt(t *testing.T) {
 		"few, and one in a thousand": {at(time.Second).with(letters(2, 1998)), Following, true, ""},
 		"few, and more than that": {at(time.Second).with(letters(2, 1997)), Incomplete, false,
 			"the topic lacks 2 rows because of dead letters: more than 5, or more than one in a thousand"},
+		"few, of few rows that change often": {at(time.Second).with(letters(2, 10_000)).with(func(r *Resource) {
+			r.Swept = &watermark.Swept{SourceRows: 1990, Early: 7}
+		}), Incomplete, false,
+			"the topic lacks 2 rows because of dead letters: more than 5, or more than one in a thousand"},
+		"few, of many rows": {at(time.Second).with(letters(2, 10_000)).with(func(r *Resource) {
+			r.Swept = &watermark.Swept{SourceRows: 1990, Early: 8}
+		}), Following, true, ""},
+		"few, and the service showed none of many rows": {at(time.Second).with(letters(2, 10_000)).with(
+			func(r *Resource) { r.Swept = &watermark.Swept{TopicRows: 9_000} }), Following, true, ""},
 		"many, and settling is delayed": {at(time.Second).with(letters(6, 0)).with(delayed), Incomplete, false,
 			"the topic lacks 6 rows because of dead letters: more than 5, or more than one in a thousand. " +
 				"Settling is delayed: so it is"},

@@ -63,8 +63,9 @@ func newResource(reg prometheus.Registerer, name string) *Resource {
 			"fill poll.memory: the resource is blocked."),
 		RateLimited: counter("rate_limited_seconds_total",
 			"Seconds waited because the service asked for fewer requests."),
-		PagePasses:  counter("page_passes_total", "Passes over the pages of a day that did not fit one page."),
-		SQLTimeouts: counter("sql_timeouts_total", "Statements that the database cancelled, or that ended badly after a second or more."),
+		PagePasses: counter("page_passes_total", "Passes over the pages of a day that did not fit one page."),
+		SQLTimeouts: counter("sql_timeouts_total", "Statements that the database cancelled, or that ended badly "+
+			"after a second or more."),
 		PollDuration: declare.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "storestream", Name: "poll_duration_seconds", ConstLabels: labels,
 			Help:    "How long a poll took, from its start to its last commit.",

@@ -138,12 +138,12 @@ func (c *Client) held(ctx context.Context, subject, text string, isKey, alike bo
 	if len(versions) == 0 {
 		return 0, notFound
 	}
-	fault, first := NotRegistered, versions[0]
+	fault, v := NotRegistered, versions[0]
 	if isKey {
 		fault = KeyChanged
 	}
-	return 0, c.fault(fault, subject, fmt.Errorf("%w; none of its %d versions is this schema, and version %d, "+
-		"id %d, is %.300s", errors.Unwrap(notFound), len(versions), first.Version, first.ID, first.Schema.Schema))
+	return 0, c.fault(fault, subject, fmt.Errorf("%w. Each of its %d versions is another schema: version "+
+		"%d, id %d, is %.300s", errors.Unwrap(notFound), len(versions), v.Version, v.ID, v.Schema.Schema))
 }
 
 // wouldTake returns the error with which the registry would refuse a new schema under subject, as far as it

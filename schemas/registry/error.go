@@ -85,7 +85,7 @@ func HasFault(err error, kinds ...Fault) bool {
 // another server's, or of a proxy's.
 var classes = []struct {
 	from, to int // statuses
-	code     int // the first three digits of a code; 0: any, -1: none
+	code     int // the first three digits of a code, 0 for any, -1 for no code
 	fault    Fault
 }{
 	{300, 399, 0, Moved},

@@ -100,7 +100,7 @@ func TestAVersionThatReadsTheBytesOtherwiseIsAnotherSchema(t *testing.T) {
 		}
 		_, _, err := g.Ensure(t.Context(), "store.orders", r, false, false)
 		faultIs(t, err, NotRegistered, "store.orders-value", `answered 404 (code 40403, "Schema not found")`,
-			"none of its 1 versions is this schema, and version 1, id 8")
+			"Each of its 1 versions is another schema: version 1, id 8")
 	}
 }
 

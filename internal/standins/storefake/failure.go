@@ -12,7 +12,7 @@ type failure struct {
 	status  int
 	code    string // machine-readable
 	message string // for people
-	param   string // the parameter that is wrong, "" if none is
+	param   string // the wrong parameter, or ""
 }
 
 var (
@@ -31,7 +31,7 @@ const (
 	ErrorAsIs    ErrorForm = ""          // {"error":"invalid_param","message":"..."}
 	ErrorFastAPI ErrorForm = "fastapi"   // {"detail":[{"type","loc","msg"}]}, 422 for a wrong parameter
 	ErrorNest    ErrorForm = "nest"      // {"statusCode":400,"message":["..."],"error":"Bad Request"}
-	ErrorSpring  ErrorForm = "spring"    // {"timestamp","status","error","path"}: no message
+	ErrorSpring  ErrorForm = "spring"    // {"timestamp","status","error","path"}, without a message
 	ErrorProblem ErrorForm = "problem"   // RFC 9457, application/problem+json
 	ErrorLaravel ErrorForm = "laravel"   // {"message","errors":{}}, 422 for a wrong parameter
 	ErrorWord    ErrorForm = "wordpress" // {"code":"rest_...","message","data":{"status":400}}

@@ -161,7 +161,7 @@ func (h *Habits) appendInstant(dst []byte, at time.Time) []byte {
 	return at.AppendFormat(dst, layout)
 }
 
-// javaLayout is the layout of OffsetDateTime.toString, which leaves out what is 0.
+// javaLayout is the layout of OffsetDateTime.toString. It leaves out zeros at the end.
 func javaLayout(at time.Time) string {
 	switch nanos := at.Nanosecond(); {
 	case nanos == 0 && at.Second() == 0:
@@ -175,7 +175,7 @@ func javaLayout(at time.Time) string {
 	}
 }
 
-// begin writes what comes before a JSON body.
+// begin writes the bytes before a JSON body.
 func (h *Habits) begin(dst []byte) []byte {
 	if h.Mark {
 		return append(dst, "\ufeff"...)

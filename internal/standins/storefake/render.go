@@ -48,7 +48,7 @@ func (r *renderer) appendData(dst []byte, res *resource, p page) []byte {
 	return append(dst, "],"...)
 }
 
-// appendMeta writes what is said of a page.
+// appendMeta writes the meta object of a page.
 func (r *renderer) appendMeta(dst []byte, p page, asked params, more bool) []byte {
 	h, count := &r.read.Habits, p.total
 	switch r.read.Count {

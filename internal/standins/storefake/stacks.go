@@ -18,7 +18,7 @@ const (
 // Stacks are all of them.
 var Stacks = []Stack{Python, Node, Java, Dotnet, PHP}
 
-// About says where the habits of each stack come from.
+// About names the sources of each stack's habits.
 var About = map[Stack]string{
 	Python: "FastAPI's 422 with detail; decimals as strings and 404 past the end, as Django REST\n" +
 		"framework has them; isoformat's +00:00; NaN for null, as json.dumps writes what pandas reads;\n" +
@@ -33,7 +33,7 @@ var About = map[Stack]string{
 		"has_more 1 and 0; data: null; MySQL's 0000-00-00 00:00:00; a redirect to the path with a slash",
 }
 
-// stackForms are the habits of each stack, and what it changes of the other readings.
+// stackForms are the habits of each stack, and the other readings that it changes.
 var stackForms = map[Stack]struct {
 	habits  Habits
 	money   MoneyForm

@@ -160,7 +160,7 @@ func (m *monitor) resource(name string, owned bool) health.Resource {
 	l := o.now()
 	if l.poller != nil {
 		l.status = l.poller.Status()
-		written := mark // with its writer, whom the session adds to what the poller commits
+		written := mark // with its writer, which the session adds to the poller's commits
 		mark = l.status.Watermark
 		mark.Instance, mark.Group = written.Instance, written.Group
 	}

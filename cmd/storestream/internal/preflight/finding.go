@@ -32,7 +32,7 @@ type Finding struct {
 	Do    string `json:"do,omitempty"`    // the remedy for the others
 }
 
-// findings are those of one part, in order. What was found twice is one of them.
+// findings are those of one part, in order. Equal findings count once.
 type findings struct {
 	part string
 	all  []Finding

@@ -27,7 +27,7 @@ import (
 
 // Config is the input of the checks. Only File may be empty.
 type Config struct {
-	File     string // where the settings come from; "": from no file
+	File     string // the file of the settings, "" without one
 	Settings *config.Config
 	Schemas  *schemas.Set
 	Cluster  *producer.Cluster

@@ -129,7 +129,7 @@ func (c Config) readAll(ctx context.Context, f *findings, names []string) {
 // refuse the pages after 10,000 rows. A row that is read again does not count: a doubt takes several passes.
 const enoughRows = 12_000
 
-// reading is what the questions about one resource have shown.
+// reading holds the answers to the questions about one resource.
 type reading struct {
 	doing    atomic.Value    // the question under way, in words. A source may set it from a goroutine
 	rows     int             // good ones. A row that is read again counts again
@@ -139,11 +139,12 @@ type reading struct {
 	empty    bool            // by its own word, the source has no row at all
 	delayed  string          // why settled stays before rows that were read, or stepped over
 	err      error           // of the first question that failed. No question follows it
+	stops    bool            // that question was one of a pass, so `run` ends there too
 }
 
-// read asks the questions that the next owner of r asks: what a pass reads from settled on, and today if it
-// does not get there; what a sweep reads; and the days of one row. No row has the id of that question, as if
-// a sweep looked for one that was deleted. So the days around are asked for too.
+// read asks the questions that the next owner of r asks: those of a pass from settled on, of a pass of today
+// if the first one does not get there, of a sweep, and of a look at one row. No row has the id of that look,
+// as if a sweep looked for a row that was deleted. So the days around are asked for too.
 func (rd *reading) read(ctx context.Context, c Config, r *schemas.Resource, m *metrics.Resource) {
 	rd.rejects = map[string]bool{}
 	source := c.Sources.New(r, m, zap.NewNop(), connect.Audience{MaxRows: 1,
@@ -177,8 +178,8 @@ func (rd *reading) ask(ctx context.Context, s poller.Source, what string, r poll
 	rd.doing.Store(what)
 	met := map[int64]bool{}
 	for b, err := range s.Read(ctx, r) {
-		if !errors.As(err, new(*poller.LostError)) { // an owner reads again what it says
-			rd.err = err
+		if !errors.As(err, new(*poller.LostError)) { // an owner reads those rows again
+			rd.err, rd.stops = err, r.Kind == poller.Pass
 		}
 		if rd.first == nil && len(b.Rows) > 0 {
 			rd.first = &b.Rows[0]
@@ -201,7 +202,7 @@ func (rd *reading) ask(ctx context.Context, s poller.Source, what string, r poll
 	return ended
 }
 
-// report reports what the questions have shown.
+// report reports the answers.
 func (rd *reading) report(ctx context.Context, c Config, f *findings, name string) {
 	before, level := len(f.all), Warning // level is that of rows that are left out: others are published
 	late := rd.err != nil && errors.Is(rd.err, ctx.Err())
@@ -222,7 +223,7 @@ func (rd *reading) report(ctx context.Context, c Config, f *findings, name strin
 	case late:
 		f.add(level, name, "", "not answered within %s: %s (%s read before)", terminal.Duration(c.within()),
 			rd.doing.Load(), terminal.Plural(rd.rows, "row"))
-	case rd.err != nil && rd.delayed != "": // sweeps and looks do not step over what a pass steps over
+	case rd.err != nil && rd.delayed != "" && !rd.stops: // only a pass steps over a failure
 		f.add(level, name, "", "%s", rd.err)
 	case rd.err != nil:
 		f.fail(name, rd.err)

@@ -134,6 +134,22 @@ func TestWhatRunAsksAfterTheFirstPageIsAskedToo(t *testing.T) {
 	}
 }
 
+// A pass that ends with an error publishes nothing behind it, although it has stepped over days before.
+func TestAPassThatFailsFailsTheCheckAlsoAfterADelay(t *testing.T) {
+	t.Parallel()
+	s := stage.New(t)
+	before(s, t, s.Serve(func(c *storefake.Config) {
+		c.Size, c.Readings.MaxPage = storefake.Size{Users: 300, Days: 3}, 20
+	}), func(q url.Values, ids []int64) int {
+		both := strings.Contains(q.Encode(), "created_") && strings.Contains(q.Encode(), "updated_")
+		if both || number(q, "page")*20 >= 80 {
+			return http.StatusBadRequest
+		}
+		return 0
+	})
+	says(t, failing(t, s), Failure, "service", "users", "answered 400")
+}
+
 // Many services refuse the pages after 10,000 rows.
 func TestPagesAfter10000RowsAreAskedFor(t *testing.T) {
 	t.Parallel()

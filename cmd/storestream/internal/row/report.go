@@ -18,7 +18,7 @@ const (
 	Present       State = "row"
 	Absent        State = "none"
 	Tombstone     State = "tombstone"     // in the topic: the row is deleted
-	Unreadable    State = "unreadable"    // in the topic: a record that is none of storestream's
+	Unreadable    State = "unreadable"    // in the topic: a record of another program
 	Unpublishable State = "unpublishable" // in the service: a row that breaks the contract
 	Unknown       State = "unknown"       // the service could not be asked
 )
@@ -56,7 +56,7 @@ func placeOf(p watermark.Published) Place { return Place{p.Partition, p.Offset, 
 // InTopic is the topic's state of a row.
 type InTopic struct {
 	State  State           `json:"state"`
-	*Place                 // of the newest record; nil: there is none
+	*Place                 // of the newest record, or nil
 	Value  json.RawMessage `json:"value"`           // the row, or nil
 	Error  string          `json:"error,omitempty"` // why it is unreadable
 	// Strays are records of the row in partitions where its key does not belong. Another program wrote them.

@@ -118,7 +118,7 @@ type Report struct {
 	StaleIDs   []int64          `json:"stale_ids"`
 	ExtraIDs   []int64          `json:"extra_ids"`
 	UnknownIDs []int64          `json:"unknown_ids"`
-	AsOf       *schemas.Instant `json:"as_of"` // of its watermark; nil: none
+	AsOf       *schemas.Instant `json:"as_of"` // of its watermark, or nil
 	Seconds    float64          `json:"seconds"`
 	Notes      []string         `json:"notes"` // what to know beside the figures, and what to do
 }
