@@ -270,8 +270,11 @@ func (r *chunkReader) retry(ctx context.Context, failures *int, tx *transaction,
 	*failures++
 	pause := time.Duration(0)
 	step, explained := r.db.diagnose(r.Resource.Table, err, ran)
-	if came && errors.Is(err, context.DeadlineExceeded) {
-		step = again // the database did answer: the consumer of the rows took the time
+	switch {
+	case came && errors.Is(err, context.DeadlineExceeded): // the consumer of the rows took the time
+		step = again
+	case tx == nil && step == smaller: // it asked for no rows
+		step = again
 	}
 	if step == smaller || ran >= longRun {
 		r.Metrics.SQLTimeouts.Inc()
@@ -280,7 +283,7 @@ func (r *chunkReader) retry(ctx context.Context, failures *int, tx *transaction,
 	switch step {
 	case smaller:
 		if limit == 1 && !came && r.unfiltered {
-			return fmt.Errorf("%w. It was a read of only one row: is there an index on (updated_at, id)?", explained)
+			return fmt.Errorf("%w. It was a read of only one row. Perhaps no index is on (updated_at, id)", explained)
 		}
 		*failures = 0
 		r.unfiltered = r.unfiltered || !came
