@@ -66,6 +66,8 @@ type chunkReader struct {
 	// careful, if not zero, limits the rows of a transaction further: a row of this read has made the server
 	// fail. It is 1 after such a failure, and doubles with each good transaction.
 	careful int
+	// unread is the place up to which careful transactions can read keys. Nil means all.
+	unread *key
 	// longRows is the time until which rows may come that are too long to be read whole.
 	longRows time.Time
 }
@@ -88,7 +90,7 @@ func (r *chunkReader) chunks(ctx context.Context, q query, after key) iter.Seq2[
 	return func(yield func(*chunk, error) bool) {
 		var tx *transaction
 		defer func() { _ = tx.close(nil) }() // only a caller that wants no more leaves it open
-		r.unfiltered, r.careful = false, 0
+		r.unfiltered, r.careful, r.unread = false, 0, nil
 		for failures := 0; ; {
 			var err error
 			for tx, err = r.open(ctx, q, after); err == nil && tx.conn != nil; {
@@ -142,8 +144,7 @@ func (r *chunkReader) open(ctx context.Context, q query, after key) (*transactio
 	limit, begun := r.rows(), time.Now()
 	var until *key
 	if r.careful > 0 {
-		until, err = r.bound(ctx, q, after, limit)
-		if limit = r.rows(); err != nil {
+		if until, err = r.bound(ctx, q, after, limit); err != nil {
 			return &transaction{begun: begun, limit: limit}, err
 		}
 	}
@@ -233,9 +234,10 @@ func (r *chunkReader) next(tx *transaction) (*chunk, error) {
 		return &sure, err
 	}
 	switch {
+	case tx.count >= tx.limit: // more may follow, also before until: rows have come since it was found
 	case tx.until != nil:
-		c.end = *tx.until // no row is left before it
-	case tx.count < tx.limit:
+		c.end = *tx.until
+	default:
 		c.last = true
 	}
 	return c, nil
@@ -268,8 +270,11 @@ func (r *chunkReader) retry(ctx context.Context, failures *int, tx *transaction,
 	*failures++
 	pause := time.Duration(0)
 	step, explained := r.db.diagnose(r.Resource.Table, err, ran)
-	if came && errors.Is(err, context.DeadlineExceeded) {
-		step = again // the database did answer: the consumer of the rows took the time
+	switch {
+	case came && errors.Is(err, context.DeadlineExceeded): // the consumer of the rows took the time
+		step = again
+	case tx == nil && step == smaller: // it asked for no rows
+		step = again
 	}
 	if step == smaller || ran >= longRun {
 		r.Metrics.SQLTimeouts.Inc()

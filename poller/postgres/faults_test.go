@@ -24,6 +24,19 @@ func TestATableTooBigForOneStatementIsReadInSmallerOnes(t *testing.T) {
 	}
 }
 
+// It asks for no rows, so fewer rows are no help, and no index is missing.
+func TestACatalogueQueryThatTheServerCancelsIsNoReadOfRows(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, ordersTable)
+	s.exec(fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET statement_timeout = '1ms'", role, s.name))
+	r := s.direct(postgres.SourceConfig{})
+	err := r.read(poller.Request{})
+	if err == nil || !strings.Contains(err.Error(), "57014") || strings.Contains(err.Error(), "index") ||
+		r.timeouts() > 0 {
+		t.Errorf("%v, and %v timeouts of reads", err, r.timeouts())
+	}
+}
+
 func readInSmallerOnes(t *testing.T, limit string) {
 	t.Helper()
 	s := openShop(t, `CREATE TABLE slow (id bigint PRIMARY KEY, created_at timestamptz, updated_at timestamptz);

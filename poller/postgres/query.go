@@ -85,7 +85,10 @@ func (p *pass) query(r *chunkReader, part part) query {
 				s.param(pgtype.XIDOID, uint32(id)), s.param(pgtype.OIDOID, p.table.oid))
 		}
 		where, added := "(updated_at, id) > "+place(after), ""
-		if until = cmp.Or(until, part.until); until != nil {
+		if until == nil || part.until != nil && until.after(*part.until) {
+			until = part.until
+		}
+		if until != nil {
 			where += " AND (updated_at, id) <= " + place(*until)
 		}
 		if final != 0 {

@@ -62,21 +62,25 @@ func (r *chunkReader) probe(
 	return last, met, tx.close(nil)
 }
 
-// bound returns the place up to which the next rows of q are read, or nil if there are none. That is the
-// place of the last of limit rows. If a key cannot be read, it is the place before that row, and careful
-// changes.
+// bound returns the place up to which the next rows of q are read, or nil if there are none: that of the last
+// of limit rows. If no query can read the first key, because the server computes all keys to sort them, search
+// finds the place before the key that it cannot read, and the rows before that are read first.
 func (r *chunkReader) bound(ctx context.Context, q query, after key, limit int) (*key, error) {
-	last, _, err := r.probe(ctx, "", q, after, nil, limit)
-	if !r.isAboutRow(err) {
+	last, _, err := r.probe(ctx, "", q, after, r.unread, limit)
+	if r.unread != nil && last == nil && err == nil { // all rows before it were read
+		r.unread = nil
+		last, _, err = r.probe(ctx, "", q, after, nil, limit)
+	}
+	if limit > 1 || !r.isAboutRow(err) {
 		return last, err
 	}
 	at, first, failed := r.search(ctx, q, after)
 	if failed != nil || first {
-		r.careful = 1
 		return nil, cmp.Or(failed, err)
 	}
-	r.careful = r.MaxRows
-	return &key{at.at, at.id - 1}, nil
+	r.unread = &key{at.at, at.id - 1}
+	last, _, err = r.probe(ctx, "", q, after, r.unread, limit)
+	return last, err
 }
 
 // search returns the place of the first row after a place whose key the server cannot read: a query for the
@@ -113,7 +117,7 @@ func (r *chunkReader) search(ctx context.Context, q query, after key) (at key, f
 func (r *chunkReader) setAside(ctx context.Context, q query, after key) (*chunk, error) {
 	c := &chunk{Batch: poller.Batch{Settled: schemas.MinInstant}, from: after, end: after, table: r.table}
 	for len(c.Rejects) < leastBad {
-		at, met, err := r.probe(ctx, "", q, c.end, nil, 1)
+		at, met, err := r.probe(ctx, "", q, c.end, r.unread, 1)
 		searched := r.isAboutRow(err)
 		if searched {
 			var found key

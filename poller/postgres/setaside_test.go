@@ -1,14 +1,18 @@
 package postgres_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/postgres"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -95,6 +99,70 @@ func TestARowThatTheDatabaseCannotReadIsADeadLetterAndTheOthersAreRead(t *testin
 			r := s.readerOf(shortOverlap)
 			r.isBroken(3000, c.sqlstate, c.field, 1, 700, 701, 2500)
 			r.settles(s.instant("SELECT max(updated_at) FROM base"))
+		})
+	}
+}
+
+// A transaction's limit may be smaller than the number of rows before the one whose key cannot be read. And one
+// of those rows may make the server fail, too.
+func TestRowsBeforeAKeyThatCannotBeReadAreReadInSeveralTransactions(t *testing.T) {
+	for name, indexes := range map[string]string{"an index": "SELECT 1", "no index": noIndex} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openShop(t, ordersTable)
+			s.brokenOrders(600, raising("XX001", "id IN (5, 500)")+`CREATE VIEW orders AS SELECT id,
+				user_id / (CASE WHEN id IN (5, 300, 301) THEN 0 ELSE 1 END) AS user_id, status, total_amount, created_at,
+				updated_at FROM base WHERE checked(id) > 0`, indexes)
+			r := s.readerOf(postgres.SourceConfig{MaxRows: 50})
+			for _, kind := range []poller.Kind{poller.Pass, poller.Full} {
+				clear(r.rows)
+				clear(r.rejects)
+				if err := r.read(poller.Request{Kind: kind, From: schemas.MinInstant}); err != nil {
+					t.Fatal(err)
+				}
+				if got := slices.Sorted(maps.Keys(r.rejects)); len(r.rows) != 596 ||
+					!slices.Equal(got, []int64{5, 300, 301, 500}) {
+					t.Errorf("a read of kind %d: %d rows, expected 596; dead letters of %d", kind, len(r.rows), got)
+				}
+			}
+		})
+	}
+}
+
+// The read asks for the keys of some rows, and then for the rows up to the last key. A row that comes in between
+// takes the place of one of them.
+func TestRowsThatComeAfterTheKeysPushNoOtherOut(t *testing.T) {
+	for kind, name := range map[poller.Kind]string{poller.Pass: "a pass", poller.Full: "a sweep"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openShop(t, ordersTable)
+			s.brokenOrders(30, raising("22012", "id = 20")+`CREATE VIEW orders AS SELECT id, checked(id) AS user_id,
+				status, total_amount, created_at, updated_at FROM base`, "UPDATE base SET id = -id; UPDATE base SET id = -2 * id")
+			late := s.writer()
+			g := openGate(t, server.Port)
+			defer g.cut()
+			var comes sync.Once
+			var err error
+			g.watch(func() func([]byte) {
+				return func(b []byte) {
+					if bytes.Contains(b, []byte("updated_at\x00")) && !bytes.Contains(b, []byte("status\x00")) { // keys
+						comes.Do(func() {
+							_, err = late.Exec(context.Background(), `INSERT INTO base SELECT id - 1, 1, 'Shipped', 1, created_at,
+								updated_at - interval '500 us' FROM base`)
+						})
+					}
+				}
+			})
+			r := openReader(t, g.dsn(s.name), postgres.SourceConfig{})
+			failed := r.read(poller.Request{Kind: kind, From: schemas.MinInstant})
+			if err != nil || failed != nil || len(r.rejects) != 1 {
+				t.Fatalf("%v, %v, dead letters: %v", err, failed, r.rejects)
+			}
+			for id := int64(2); id <= 60; id += 2 {
+				if id != 20 {
+					r.has(id)
+				}
+			}
 		})
 	}
 }
