@@ -100,7 +100,7 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 		if err := rd.flush(ctx, nil); err != nil {
 			return err
 		}
-		return rd.failed
+		return refused(rd.failed)
 	}
 	done := &poller.Done{Started: rd.req.Started, Complete: o.Whole && rd.delayed == ""}
 	if !o.Whole && whole {
