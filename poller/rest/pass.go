@@ -103,7 +103,7 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 		return refused(rd.failed)
 	}
 	done := &poller.Done{Started: rd.req.Started, Complete: o.Whole && rd.delayed == ""}
-	if !o.Whole && whole {
+	if !o.Whole && (whole || o.Failed) {
 		rd.delay(fmt.Sprintf("the rows updated since %s could not be read completely: %s", open, o.Why))
 		if !o.ButRows { // it may have missed changes of other rows, so it does not count for lag
 			done.Started = schemas.MinInstant

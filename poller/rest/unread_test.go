@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/storestream/storestream/schemas"
 )
@@ -107,4 +108,31 @@ func TestRowsThatOnlyAWindowWithoutAFirstDayShowsAreWaitedFor(t *testing.T) {
 	}
 	got.has(t, s.products)
 	got.completely(t)
+}
+
+// A poll between two whole reads reads an unsorted window once. If a row of it fails, small pages are stepped
+// over, so that poll has not met every change, and says so.
+func TestAPollThatSteppedOverRowsDoesNotCountForLag(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products, s.order = sixDays(), byID
+	for i := range s.products { // neither sorted by id
+		s.products[i].updated = s.products[i].updated.Add(-time.Duration(i*7919%30) * time.Second)
+	}
+	src := s.impatient()
+	first, err := readAll(t.Context(), src, pass(schemas.MinInstant))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.completely(t)
+	s.bad = bad(3000)
+	request := pass(first.settled)
+	request.Complete = false
+	got, err := readAll(t.Context(), src, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.done.Complete || got.done.Started != schemas.MinInstant || got.done.Delayed == "" {
+		t.Errorf("read %d rows, done %+v", len(got.rows), got.done)
+	}
 }
