@@ -229,8 +229,8 @@ const (
 // every page. doubt, if not empty, says why the answers prove nothing.
 //
 // glance steps over what fails alone, a row in the end. It asks for rows without any bound up to tomorrow. If
-// that fails, it asks up to today. If that fails too, some of the rows may do: those up to yesterday, those of
-// the days that are not settled, those of the last month. That these show nothing proves nothing.
+// that fails, it asks up to today. If that fails too, some of the rows may do: those up to yesterday, those
+// of the days that are not settled, those of the last month. That these show nothing proves nothing.
 func (rd *read) glance(
 	ctx context.Context, w window, first, size int, enough func(client.Page) bool,
 ) (doubt string, err error) {

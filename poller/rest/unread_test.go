@@ -110,8 +110,8 @@ func TestRowsThatOnlyAWindowWithoutAFirstDayShowsAreWaitedFor(t *testing.T) {
 	got.completely(t)
 }
 
-// Between two whole reads, a poll goes over an unsorted window once. If a row of it fails, it steps over small
-// pages. So it has not met every change, and says so.
+// Between two whole reads, an unsorted window is read once. If a row of it fails, a poll steps over small
+// pages. So that poll has not met every change, and says so.
 func TestAPollThatSteppedOverRowsDoesNotCountForLag(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
