@@ -100,10 +100,10 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 		if err := rd.flush(ctx, nil); err != nil {
 			return err
 		}
-		return rd.failed
+		return refused(rd.failed)
 	}
 	done := &poller.Done{Started: rd.req.Started, Complete: o.Whole && rd.delayed == ""}
-	if !o.Whole && whole {
+	if !o.Whole && (whole || o.Failed) {
 		rd.delay(fmt.Sprintf("the rows updated since %s could not be read completely: %s", open, o.Why))
 		if !o.ButRows { // it may have missed changes of other rows, so it does not count for lag
 			done.Started = schemas.MinInstant

@@ -52,7 +52,7 @@ type read struct {
 	// unbounded is set if nothing is known of the days before next, and the service gives them all.
 	unbounded bool
 	// failed is the newest failure that may be stepped over.
-	failed error
+	failed *client.RequestError
 	// delayed is the first reason why the resource settles no further.
 	delayed string
 
@@ -229,7 +229,8 @@ const (
 // every page. doubt, if not empty, says why the answers prove nothing.
 //
 // glance steps over what fails alone, a row in the end. It asks for rows without any bound up to tomorrow. If
-// that fails, it asks up to today, then up to yesterday, and then for those of the last month.
+// that fails, it asks up to today. If that fails too, some of the rows may do: those up to yesterday, those
+// of the days that are not settled, those of the last month. That these show nothing proves nothing.
 func (rd *read) glance(
 	ctx context.Context, w window, first, size int, enough func(client.Page) bool,
 ) (doubt string, err error) {
@@ -238,7 +239,8 @@ func (rd *read) glance(
 	var others []span
 	if today := s.today(); w == (window{always, always}) {
 		w[updated].To = today + 1
-		others = []span{{From: past, To: today}, {From: past, To: today - 1}, {From: today - 30, To: future}}
+		others = []span{{From: past, To: today}, {From: past, To: today - 1}, {From: rd.firstOpen, To: future},
+			{From: today - 30, To: future}}
 	}
 	page := first
 	for range mostGlances {
@@ -250,6 +252,9 @@ func (rd *read) glance(
 		case page > 0 && client.Refusal(failed) != nil: // it refuses the number of the page
 			return cmp.Or(doubt, missed), nil
 		case len(others) > 0:
+			if w[updated].To <= s.today() {
+				missed = failed.Error()
+			}
 			w[updated], others = others[0], others[1:]
 			continue
 		default:

@@ -36,7 +36,7 @@ func (rd *read) ask(ctx context.Context, w window, page, size int) (
 		return p, failed, nil
 	}
 	s.reader.Failed()
-	rd.failed = refused(err)
+	rd.failed = failed
 	now, before := span{From: s.today(), To: future}, span{From: past, To: s.today() - 1}
 	for _, other := range []window{s.answered, on(updated, now), on(updated, before)} {
 		question := other.query(s.calendar.midnights, 0, 1)
@@ -53,7 +53,7 @@ func (rd *read) ask(ctx context.Context, w window, page, size int) (
 			break
 		}
 	}
-	return p, nil, rd.failed
+	return p, nil, refused(err)
 }
 
 // refused returns err as one that blocks the resource, if it is the service's refusal of a request.
