@@ -20,7 +20,7 @@ import (
 // The day only says where to begin to cut the past into windows. The first window has no lower bound, so a
 // wrong answer here costs requests and loses nothing.
 func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err error) {
-	first, refused := rd.from, ""
+	first, refused, counted := rd.from, "", false // an answer that counts rows proves nothing if it shows none
 	rd.unbounded = first == past
 	if first == past {
 		rd.src.cfg.Doing("looking for the earliest row")
@@ -34,7 +34,7 @@ func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err er
 			for tries := 0; tries < 2 && !answered && err == nil; tries++ { // one refusal may have another cause
 				why, err = rd.glance(ctx, w, 0, 1, func(p client.Page) (enough bool) {
 					answered = true
-					met = met || len(p.Rows) > 0 || p.Count > 0 // one that counts rows and shows none proves nothing
+					met, counted = met || len(p.Rows) > 0, counted || p.Count > 0
 					return met
 				})
 			}
@@ -52,7 +52,7 @@ func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err er
 		case !answered:
 			rd.unbounded = false
 			first, err = rd.firstGiven(ctx, dimension, refused)
-		case !met:
+		case !met && !counted:
 			first = rd.last + 1
 		case known != past:
 			first = known
@@ -73,7 +73,8 @@ const earliestDay = -25_567 // 1900-01-01
 
 // firstGiven finds the first day of which the service gives the rows, if it refuses a window without a first
 // day. That refusal says nothing of the rows, so days are asked for alone. Earlier days may be given although
-// one is refused, so firstGiven looks below each that it finds, at ever longer distances.
+// one is refused, so firstGiven looks below each that it finds, at ever longer distances, and then at those
+// below the first that was refused.
 //
 // A full reading is to meet every row, and cannot show that there are none before that day.
 func (rd *read) firstGiven(ctx context.Context, dimension int, refused string) (first day, err error) {
@@ -94,13 +95,16 @@ func (rd *read) firstGiven(ctx context.Context, dimension int, refused string) (
 	if first = rd.last; !gives(first) && err == nil {
 		return 0, fmt.Errorf("%s: the service gives no rows of past days: %s", name, refused)
 	}
-	for earlier := true; earlier; {
-		earlier = false
-		for step := day(1); first-step >= earliestDay; step *= 2 {
+	for most := first - earliestDay; most > 1 && err == nil; {
+		refused := day(0)
+		for step := day(1); step < most && first-step >= earliestDay; step *= 2 {
 			if gives(first - step) {
-				first, earlier = first-step, true
+				first, refused = first-step, 0
+			} else if refused == 0 {
+				refused = step
 			}
 		}
+		most = refused
 	}
 	return first, err
 }

@@ -10,8 +10,6 @@ const (
 	lessBy = 10
 	// mostLost is how many places a reading steps over. If there are more, the fault is not in single rows.
 	mostLost = 20
-	// smallPage is the least page size that a Reader goes down to.
-	smallPage = 50
 	// calmAnswers is how many good answers in a row it takes until the page size is doubled again, and until a
 	// request that fails is tried more than fewTries times.
 	calmAnswers = 100
@@ -76,7 +74,7 @@ func (p *pass) fetch(page int) Answer {
 		p.r.lower(p.granted)
 		p.cut, b.Doubt = true, a.Failed
 	case isRow && p.m.lost == lost: // the page was too heavy
-		p.r.lower(max(p.least, p.r.smallest))
+		p.r.lower(p.least)
 		p.cut, b.Doubt = true, a.Failed
 	case isRow && p.m.lost <= mostLost:
 	case page > 0: // the service shows no more pages

@@ -45,8 +45,8 @@ type Reader struct {
 	// undated is set once a row had no day of creation. Then parts do not make up a set.
 	undated bool
 
-	// ceiling is the page size to come back to. Zero unless larger pages were too heavy. smallest bounds size.
-	ceiling, smallest int
+	// ceiling is the page size to come back to. Zero unless larger pages were too heavy.
+	ceiling int
 	// calm is how many good answers came since a request failed.
 	calm int
 }
@@ -54,7 +54,7 @@ type Reader struct {
 // NewReader returns a Reader. exact is set if the service's counts are not estimates.
 func NewReader(exact bool) *Reader {
 	return &Reader{exact: exact, size: PageSize, steady: steadyPasses, chance: hiddenChance,
-		smallest: smallPage, calm: calmAnswers}
+		calm: calmAnswers}
 }
 
 // Read returns a Machine that reads a set in as many parts and passes as it takes.

@@ -469,7 +469,7 @@ func (s *shelf) answer(then []Row, created Span, page, size int) Answer {
 // reader sees the shelf's clock. By chance 0 it takes nothing for whole by chance.
 func (s *shelf) reader(chance float64) *Reader {
 	r := NewReader(s.count != countGuess)
-	r.steady, r.chance, r.smallest = s.steady, chance, 1
+	r.steady, r.chance = s.steady, chance
 	// One before page 0 had fewer rows than it might: nothing else can tell of page 0 that it may.
 	r.short = s.uneven == 1 || s.countLast && (s.says > 0 || s.silent || s.grants != grants{})
 	return r
