@@ -122,7 +122,7 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 			last: o.Rows / s.reader.Page(), nextRepeatedRead: m.nextRepeatedRead}
 	case !set.Once:
 		if pause := max(firstPause, 3*took); o.Failed {
-			m.pause = max(pause, min(2*m.pause, lastPause))
+			m.pause = max(pause, min(2*m.pause, wholeEvery))
 		} else {
 			m.pause = pause
 		}

@@ -174,8 +174,7 @@ func (m *Machine) part(created Span, divisible bool) (Outcome, []Span) {
 	p.forward()
 	o := Outcome{Rows: len(p.different()), Requests: p.answers,
 		Paged: !p.snapshot() && (p.last > 0 || !p.endless)}
-	// If the pages past the end fail, the count shows it. Places that were stepped over are before the end.
-	if o.Whole = p.doubt == "" && (p.snapshot() || p.lacks != "" && m.lost == 0 && p.counted()); o.Whole {
+	if o.Whole = p.doubt == "" && p.snapshot(); o.Whole {
 		return o, nil
 	}
 	if p.doubt == "" && p.lacks == "" && !p.cut && !r.CountsAll && r.exact && p.greatest > 0 {
