@@ -20,7 +20,7 @@ import (
 // The day only says where to begin to cut the past into windows. The first window has no lower bound, so a
 // wrong answer here costs requests and loses nothing.
 func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err error) {
-	first, refused := rd.from, ""
+	first, refused, counted := rd.from, "", false // an answer that counts rows proves nothing if it shows none
 	if first == past && rd.src.days[known].waits() { // nothing is settled before that day is read
 		first = known
 	}
@@ -37,7 +37,7 @@ func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err er
 			for tries := 0; tries < 2 && !answered && err == nil; tries++ { // one refusal may have another cause
 				why, err = rd.glance(ctx, w, 0, 1, func(p client.Page) (enough bool) {
 					answered = true
-					met = met || len(p.Rows) > 0 || p.Count > 0 // one that counts rows and shows none proves nothing
+					met, counted = met || len(p.Rows) > 0, counted || p.Count > 0
 					return met
 				})
 			}
@@ -55,7 +55,7 @@ func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err er
 		case !answered:
 			rd.unbounded = false
 			first, err = rd.firstGiven(ctx, dimension, refused)
-		case !met:
+		case !met && !counted:
 			first = rd.last + 1
 		case known != past:
 			first = known

@@ -105,7 +105,11 @@ func (rd *read) pages(ctx context.Context, w window, m *paging.Machine) (o pagin
 	for q, ok := m.Next(); ok; q, ok = m.Next() {
 		part := window{updated: w[updated], created: q.Created}
 		asked := time.Now()
-		p, failed, err := rd.ask(ctx, part, q.Page, q.Size)
+		var failed *client.RequestError
+		p, err := s.endpoint.Page(ctx, rd.query(part, q.Page, q.Size), s.reader.Tries())
+		if err != nil {
+			failed, err = rd.failure(ctx, part, q.Page, q.Size, &p, err)
+		}
 		if err != nil {
 			return o, err
 		}
@@ -180,7 +184,7 @@ func (rd *read) answer(
 		return beyond
 	}
 	if page == 0 {
-		s.firstPage = p.Number
+		s.firstPage, s.answered = p.Number, w
 	} else if p.Number >= 0 && s.firstPage >= 0 && p.Number != s.firstPage+page {
 		return beyond // the service gives the last page instead of one past the end
 	}
@@ -244,10 +248,16 @@ func (rd *read) glance(
 	}
 	page := first
 	for range mostGlances {
-		p, failed, err := rd.ask(ctx, w, page, size)
+		var failed *client.RequestError
+		p, err := s.endpoint.Page(ctx, rd.query(w, page, size), s.reader.Tries())
+		if err != nil {
+			failed, err = rd.failure(ctx, w, page, size, &p, err)
+		}
 		switch {
 		case err != nil:
 			return "", err
+		case failed == nil && page == 0:
+			s.answered = w
 		case failed == nil:
 		case page > 0 && client.Refusal(failed) != nil: // it refuses the number of the page
 			return cmp.Or(doubt, missed), nil
@@ -261,7 +271,7 @@ func (rd *read) glance(
 			missed = cmp.Or(missed, failed.Error())
 			if size > 1 {
 				page, size = page*10, max(1, size/10)
-			} else if page, skipped = page+1, skipped+1; skipped == fewRows {
+			} else if page, skipped = page+1, skipped+1; skipped == fewRows || client.Refusal(failed) != nil {
 				return cmp.Or(doubt, missed), nil
 			}
 			continue

@@ -49,6 +49,8 @@ const (
 	// the rate: some 30 s with the waits between, if it fails. Then the read ends; what it has read stays
 	// published.
 	maxTries = 8
+	// unclearTries is the same of a refusal that may have any meaning, which takes about a second.
+	unclearTries = 3
 	// maxRenewals is how many new keys one request may ask for: one after an expiry, and one more if that key
 	// is revoked while the request waits.
 	maxRenewals = 2

@@ -111,7 +111,8 @@ func (e *Endpoint) Page(ctx context.Context, query string, most int) (p Page, er
 		e.Release() // before the wait: others may want to read large answers meanwhile
 		failed.Tries, failed.Took = tries, time.Since(began)
 		spent += failed.Took
-		last := tries >= c.cfg.Attempts || spent >= max(longestTries, 2*c.cfg.RequestTimeout)
+		last := tries >= c.cfg.Attempts || spent >= max(longestTries, 2*c.cfg.RequestTimeout) ||
+			tries >= unclearTries && unclear(failed.Status) && !failed.Rate
 		switch status := failed.Status; {
 		case failed.Rate:
 			c.pause(e, began, failed)

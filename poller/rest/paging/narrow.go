@@ -11,7 +11,7 @@ const (
 	// mostLost is how many places a reading narrows down to single rows. Behind them it steps over small pages.
 	mostLost = 20
 	// smallPage is the least page size that a Reader goes down to.
-	smallPage = 50
+	smallPage = 5
 	// calmAnswers is how many good answers in a row it takes until the page size is doubled again, and until a
 	// request that fails is tried more than fewTries times.
 	calmAnswers = 100
