@@ -20,7 +20,8 @@ import (
 // The day only says where to begin to cut the past into windows. The first window has no lower bound, so a
 // wrong answer here costs requests and loses nothing.
 func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err error) {
-	first, refused, counted := rd.from, "", false    // an answer that counts rows proves nothing if it shows none
+	first, refused := rd.from, ""
+	counted := false                                 // an answer that counts rows proves nothing if it shows none
 	if first == past && rd.src.days[known].waits() { // nothing is settled before that day is read
 		first = known
 	}

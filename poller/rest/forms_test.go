@@ -28,8 +28,8 @@ func (s *service) twoBounds(last string) {
 }
 
 // A service refuses windows with one bound. Everything is read with both, also rows from before 1970. If it
-// refuses far dates as well, passes go on, and a read that looks for deleted rows ends with an error: it would
-// not meet a row of a later day.
+// refuses far dates as well, passes go on, and a read that looks for deleted rows ends with an error: it
+// would not meet a row of a later day.
 func TestAServiceThatWantsBothBoundsIsAskedWithBoth(t *testing.T) {
 	for _, last := range []string{"9999-12-31", "2026-11-22"} {
 		s := newService(t)

@@ -56,9 +56,10 @@ func (rd *read) failure(ctx context.Context, w window, page, size int, p *client
 	return nil, refused(err)
 }
 
-// A service may refuse a window with one bound. Then both are sent: the first day that there is, and the last
-// one, or the day after tomorrow if the service refuses dates that far off. Rows of later days are then read
-// once their day has come. A read that looks for deleted rows is to meet them too, so it asks for the last day.
+// A service may refuse a window with one bound. Then both are sent: the first day that there is, and the
+// last one, or the day after tomorrow if the service refuses dates that far off. Rows of later days are then
+// read once their day has come. A read that looks for deleted rows is to meet them too, so it asks for the
+// last day.
 const (
 	oneBound = iota
 	toTheLastDay

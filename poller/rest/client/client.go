@@ -191,9 +191,9 @@ func (c *Client) present() string {
 // renew reports whether e may try again with another key, after its key was refused and so many renewals. A
 // configured key is another one only if its file has changed since. If not, the next poll looks at the file.
 //
-// Some services answer 403, or 200 with an error, to a key that they have revoked. The same to the new key as
-// well is an answer to the request. A resource without rights has one with each poll, so a key is then fetched
-// once a minute at most.
+// Some services answer 403, or 200 with an error, to a key that they have revoked. The same to the new key
+// as well is an answer to the request. A resource without rights has one with each poll, so a key is then
+// fetched once a minute at most.
 func (c *Client) renew(ctx context.Context, e *Endpoint, failed *RequestError, renewals int) (bool, error) {
 	switch fixed := c.cfg.APIKey.IsSet(); {
 	case c.present() != e.key && renewals < maxRenewals:
