@@ -98,7 +98,7 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 	if rd.firstOpen == open {
 		rd.settle(o.Whole)
 	}
-	if o.Failed && o.Rows == 0 {
+	if o.Failed && o.Rows == 0 && !o.ButRows {
 		if err := rd.flush(ctx, nil); err != nil {
 			return err
 		}

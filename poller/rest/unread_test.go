@@ -111,7 +111,7 @@ func TestRowsThatOnlyAWindowWithoutAFirstDayShowsAreWaitedFor(t *testing.T) {
 	got.completely(t)
 }
 
-// Between two whole reads, an unsorted window is read once. If a row of it fails, a poll steps over small
+// Between two whole reads, an unsorted window is read once. If many rows of it fail, a poll steps over small
 // pages. So that poll has not met every change, and says so.
 func TestAPollThatSteppedOverRowsDoesNotCountForLag(t *testing.T) {
 	s := newService(t)
@@ -126,7 +126,11 @@ func TestAPollThatSteppedOverRowsDoesNotCountForLag(t *testing.T) {
 		t.Fatal(err)
 	}
 	first.completely(t)
-	s.bad = bad(3000)
+	var many []int64
+	for id := int64(3000); len(many) <= 30; id += 3 {
+		many = append(many, id)
+	}
+	s.bad = bad(many...)
 	request := pass(first.settled)
 	request.Complete = false
 	got, err := readAll(t.Context(), src, request)

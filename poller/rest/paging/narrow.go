@@ -101,8 +101,7 @@ func (p *pass) anyAnswers(from, to int) bool {
 }
 
 // places asks for the rows at the places from `from` to before `to`, of which one page failed, by smaller
-// pages. It steps over places that fail alone, and if the set is read once or many have failed, over small
-// pages.
+// pages. It steps over places that fail alone, and if many have failed, over small pages.
 func (p *pass) places(from, to int) Answer {
 	all := Answer{More: true, Count: -1, Size: -1}
 	size := max(1, (to-from)/lessBy)
@@ -120,7 +119,7 @@ func (p *pass) places(from, to int) Answer {
 			if n := len(a.Rows); a.More && n > 0 && n < size {
 				p.granted = n
 			}
-		case size > 1 && !p.m.set.Once && p.m.lost < mostLost && (size <= lessBy || p.anyAnswers(first, end)):
+		case size > 1 && p.m.lost < mostLost && (size <= lessBy || p.anyAnswers(first, end)):
 			a = p.places(first, end)
 		default:
 			p.stepOver(first, end, a.Failed)
