@@ -204,9 +204,15 @@ func (r *Resource) Incomplete() string {
 		"or more than one in a thousand"
 }
 
-// Ready reports whether the instance that answers has done its part: a resource that it owns has completed a
-// pass.
-func (r *Resource) Ready() bool { return !r.Owned || r.Passes > 0 }
+// Ready reports whether the instance that answers has done its part: of a resource that it owns, a pass has
+// read all that it can.
+func (r *Resource) Ready() bool { return !r.Owned || r.Passes > 0 || r.Trouble.SettlingDelayed() }
+
+// loading reports whether the first load goes on. It is over once a pass has read all that it can, although
+// rows are left that cannot be read, which delays settling.
+func (r *Resource) loading() bool {
+	return r.Good == nil || r.AsOf == nil && !r.Trouble.SettlingDelayed()
+}
 
 // Judge decides by the facts how the resource is. The worst state counts. A Trouble is the reason of all
 // states that its owner is in, because it says why the first load or the replay does not end, too.
@@ -249,11 +255,11 @@ func (r *Resource) Judge() {
 		r.State, r.Why, r.Remedy = Incomplete, incomplete, remedy
 	case r.Owned && !r.Polling:
 		r.State = Resuming
-	case r.AsOf == nil:
+	case r.loading():
 		r.State = FirstLoad
 	case r.Replay != nil:
 		r.State = Replaying
-	case r.Owned && r.Passes == 0:
+	case r.Owned && r.Passes == 0 && !t.SettlingDelayed():
 		r.State = Resuming
 	case late != "":
 		if r.State = Behind; r.Remedy == "" {
@@ -266,7 +272,7 @@ func (r *Resource) Judge() {
 	}
 	switch r.State {
 	case Following, SettlingDelayed:
-		r.UpToDate = true
+		r.UpToDate = r.AsOf != nil // else rows of the past are missing
 	case Replaying, Resuming:
 		r.UpToDate = late == "" || !r.Enabled
 	default:
@@ -307,7 +313,7 @@ func (r *Resource) Refuse(why string, mayPass bool) {
 // late says why the resource is not up to date although it publishes, "" if it is.
 func (r *Resource) late() string {
 	switch {
-	case r.AsOf == nil || r.Good == nil:
+	case r.loading():
 		return "the first load is not finished"
 	case r.Good.Sub(r.Now) > aheadAtMost:
 		return "the last complete pass began " + terminal.Duration(r.Good.Sub(r.Now)) + " from now: this " +

@@ -100,6 +100,13 @@ func TestAResourceIsJudgedByTheWorstThatIsKnownOfIt(t *testing.T) {
 			"the first load is not finished"},
 		"the first load, delayed": {never.with(func(r *Resource) { r.Owner = "a" }).with(delayed), FirstLoad, false,
 			"the first load is not finished: so it is"},
+		"all but a row is loaded": {New(func() watermark.Watermark {
+			mark := watermark.New("orders")
+			mark.FreshAsOf, mark.Written = now.Add(-time.Second), now
+			return mark
+		}(), now).with(func(r *Resource) {
+			r.Owner, r.Owned, r.Polling, r.IntervalSeconds, r.Enabled = "a", true, true, 30, true
+		}).with(delayed), SettlingDelayed, false, "settling is delayed for 1m0s, and rows go on: so it is"},
 		"replayed": {at(time.Second).with(func(r *Resource) { r.Replay = &watermark.Replay{} }), Replaying, true,
 			""},
 		"not polled by this configuration": {at(time.Hour).with(func(r *Resource) { r.Enabled = false }), Behind,

@@ -98,7 +98,7 @@ func TestPostgreSQLIsStoppedAndStartedByASignal(t *testing.T) {
 	r.until("following")
 	toggle()
 	r.until("PostgreSQL is stopped, as you asked")
-	r.until("is PostgreSQL up?")
+	r.until("no server for it")
 	toggle()
 	r.until("failing")
 	for !strings.Contains(r.until("store.orders"), "following") { // until fails the test when it takes too long

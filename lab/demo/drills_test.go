@@ -157,7 +157,7 @@ func TestTheDrillsOfOperationsWorkOnTheDemo(t *testing.T) {
 
 	toggle := d.inline("\\*\\*And\\*\\*: `(kill -USR1)` with the demo's process id")
 	d.paste(toggle...)
-	d.comesToSay(`FAIL  database .*is PostgreSQL up\?`, "storestream check")
+	d.comesToSay(`FAIL  database .*no server for it`, "storestream check")
 	d.paste(toggle...)
 	d.comesToSay("Nothing fails", "storestream check")
 	d.comesToSay("Everything is up to date", "storestream watermark list")

@@ -144,7 +144,7 @@ func TestAStoppedDatabaseIsToldEverywhereAndComesBackByItself(t *testing.T) {
 		t.Errorf("the log does not warn of %s", failing)
 	}
 	s.expect(1, []string{
-		"FAIL  database", "is PostgreSQL up?", "ok    service products",
+		"FAIL  database", "no server for it", "ok    service products",
 	}, "check")
 	s.eventuallySays(failing+": failing for ", "watermark", "list")
 	s.expect(4, []string{"NOT up to date"}, "watermark", "list")

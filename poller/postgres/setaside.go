@@ -59,9 +59,9 @@ func (r *chunkReader) probe(
 	return last, met, tx.close(nil)
 }
 
-// bound returns the place up to which the next rows of q are read, or nil if there are none: that of the last
-// of limit rows. If no query can read the first key, because the server computes all keys to sort them, search
-// finds the place before the key that it cannot read, and the rows before that are read first.
+// bound returns the place up to which the next rows of q are read, or nil if there are none: that of the
+// last of limit rows. If no query can read the first key, because the server computes all keys to sort them,
+// search finds the place before the key that it cannot read, and the rows before that are read first.
 func (r *chunkReader) bound(ctx context.Context, q query, after key, limit int) (*key, error) {
 	last, _, err := r.probe(ctx, "", q, after, r.unread, limit)
 	if r.unread != nil && last == nil && err == nil { // all rows before it were read

@@ -103,8 +103,8 @@ func TestARowThatTheDatabaseCannotReadIsADeadLetterAndTheOthersAreRead(t *testin
 	}
 }
 
-// A transaction's limit may be smaller than the number of rows before the one whose key cannot be read. And one
-// of those rows may make the server fail, too.
+// A transaction's limit may be smaller than the number of rows before the one whose key cannot be read. And
+// one of those rows may make the server fail, too.
 func TestRowsBeforeAKeyThatCannotBeReadAreReadInSeveralTransactions(t *testing.T) {
 	for name, indexes := range map[string]string{"an index": "SELECT 1", "no index": noIndex} {
 		t.Run(name, func(t *testing.T) {
@@ -129,15 +129,16 @@ func TestRowsBeforeAKeyThatCannotBeReadAreReadInSeveralTransactions(t *testing.T
 	}
 }
 
-// The read asks for the keys of some rows, and then for the rows up to the last key. A row that comes in between
-// takes the place of one of them.
+// The read asks for the keys of some rows, and then for the rows up to the last key. A row that comes in
+// between takes the place of one of them.
 func TestRowsThatComeAfterTheKeysPushNoOtherOut(t *testing.T) {
 	for kind, name := range map[poller.Kind]string{poller.Pass: "a pass", poller.Full: "a sweep"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := openShop(t, ordersTable)
 			s.brokenOrders(30, raising("22012", "id = 20")+`CREATE VIEW orders AS SELECT id, checked(id) AS user_id,
-				status, total_amount, created_at, updated_at FROM base`, "UPDATE base SET id = -id; UPDATE base SET id = -2 * id")
+				status, total_amount, created_at, updated_at FROM base`,
+				"UPDATE base SET id = -id; UPDATE base SET id = -2 * id")
 			late := s.writer()
 			g := openGate(t, server.Port)
 			defer g.cut()

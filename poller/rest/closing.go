@@ -21,6 +21,10 @@ import (
 // wrong answer here costs requests and loses nothing.
 func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err error) {
 	first, refused := rd.from, ""
+	counted := false                                 // an answer that counts rows proves nothing if it shows none
+	if first == past && rd.src.days[known].waits() { // nothing is settled before that day is read
+		first = known
+	}
 	rd.unbounded = first == past
 	if first == past {
 		rd.src.cfg.Doing("looking for the earliest row")
@@ -34,7 +38,7 @@ func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err er
 			for tries := 0; tries < 2 && !answered && err == nil; tries++ { // one refusal may have another cause
 				why, err = rd.glance(ctx, w, 0, 1, func(p client.Page) (enough bool) {
 					answered = true
-					met = met || len(p.Rows) > 0 || p.Count > 0 // one that counts rows and shows none proves nothing
+					met, counted = met || len(p.Rows) > 0, counted || p.Count > 0
 					return met
 				})
 			}
@@ -52,7 +56,7 @@ func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err er
 		case !answered:
 			rd.unbounded = false
 			first, err = rd.firstGiven(ctx, dimension, refused)
-		case !met:
+		case !met && !counted:
 			first = rd.last + 1
 		case known != past:
 			first = known
@@ -73,7 +77,12 @@ const earliestDay = -25_567 // 1900-01-01
 
 // firstGiven finds the first day of which the service gives the rows, if it refuses a window without a first
 // day. That refusal says nothing of the rows, so days are asked for alone. Earlier days may be given although
-// one is refused, so firstGiven looks below each that it finds, at ever longer distances.
+// one is refused, so firstGiven looks below each that it finds, at ever shorter distances.
+//
+// Only a refusal says that the service has no such day to give, and that has to be one of the day before and
+// one of the window without a first day. If either fails in another way, its rows may be there: a part of the
+// service's data may be down, or the first rows of that day cannot be read. So the day before is read then.
+// It stays open, and nothing is settled past it.
 //
 // A full reading is to meet every row, and cannot show that there are none before that day.
 func (rd *read) firstGiven(ctx context.Context, dimension int, refused string) (first day, err error) {
@@ -91,16 +100,22 @@ func (rd *read) firstGiven(ctx context.Context, dimension int, refused string) (
 		}
 		return answered
 	}
-	if first = rd.last; !gives(first) && err == nil {
-		return 0, fmt.Errorf("%s: the service gives no rows of past days: %s", name, refused)
-	}
+	refuses := client.Refusal(rd.failed) != nil
+	first = rd.last + 1
 	for earlier := true; earlier; {
 		earlier = false
-		for step := day(1); first-step >= earliestDay; step *= 2 {
-			if gives(first - step) {
+		for step := day(1 << 15); step > 0; step /= 2 {
+			if first-step >= earliestDay && gives(first-step) {
 				first, earlier = first-step, true
 			}
 		}
+	}
+	switch refuses = refuses && client.Refusal(rd.failed) != nil; {
+	case err != nil:
+	case first > rd.last:
+		err = fmt.Errorf("%s: the service gives no rows of past days: %s", name, refused)
+	case first > earliestDay && !refuses:
+		first--
 	}
 	return first, err
 }

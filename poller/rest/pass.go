@@ -30,8 +30,10 @@ type openWindow struct {
 	reach schemas.Instant
 	// last is the window's last page, if rows are sorted ascending.
 	last int
-	// nextRepeatedRead is when the window is read in passes again, after they did not show all its rows.
+	// nextRepeatedRead is when the window is read in passes again, after they did not show all its rows. pause
+	// is how long that was after the last try, while requests fail.
 	nextRepeatedRead time.Time
+	pause            time.Duration
 }
 
 // A pass closes the days that are over and reads the open window: everything updated since, without an end,
@@ -96,14 +98,14 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 	if rd.firstOpen == open {
 		rd.settle(o.Whole)
 	}
-	if o.Failed && o.Rows == 0 {
+	if o.Failed && o.Rows == 0 && !o.ButRows {
 		if err := rd.flush(ctx, nil); err != nil {
 			return err
 		}
-		return rd.failed
+		return refused(rd.failed)
 	}
 	done := &poller.Done{Started: rd.req.Started, Complete: o.Whole && rd.delayed == ""}
-	if !o.Whole && whole {
+	if !o.Whole && (whole || o.Failed) {
 		rd.delay(fmt.Sprintf("the rows updated since %s could not be read completely: %s", open, o.Why))
 		if !o.ButRows { // it may have missed changes of other rows, so it does not count for lag
 			done.Started = schemas.MinInstant
@@ -119,7 +121,12 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 		*m = openWindow{from: open, began: began, took: took, requests: o.Requests, paged: o.Paged, reach: reach,
 			last: o.Rows / s.reader.Page(), nextRepeatedRead: m.nextRepeatedRead}
 	case !set.Once:
-		m.nextRepeatedRead = time.Now().Add(max(firstPause, 3*took))
+		if pause := max(firstPause, 3*took); o.Failed {
+			m.pause = max(pause, min(2*m.pause, wholeEvery))
+		} else {
+			m.pause = pause
+		}
+		m.nextRepeatedRead = time.Now().Add(m.pause)
 	}
 	return nil
 }

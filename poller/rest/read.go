@@ -52,7 +52,7 @@ type read struct {
 	// unbounded is set if nothing is known of the days before next, and the service gives them all.
 	unbounded bool
 	// failed is the newest failure that may be stepped over.
-	failed error
+	failed *client.RequestError
 	// delayed is the first reason why the resource settles no further.
 	delayed string
 
@@ -105,7 +105,11 @@ func (rd *read) pages(ctx context.Context, w window, m *paging.Machine) (o pagin
 	for q, ok := m.Next(); ok; q, ok = m.Next() {
 		part := window{updated: w[updated], created: q.Created}
 		asked := time.Now()
-		p, failed, err := rd.ask(ctx, part, q.Page, q.Size)
+		var failed *client.RequestError
+		p, err := s.endpoint.Page(ctx, rd.query(part, q.Page, q.Size), s.reader.Tries())
+		if err != nil {
+			failed, err = rd.failure(ctx, part, q.Page, q.Size, &p, err)
+		}
 		if err != nil {
 			return o, err
 		}
@@ -180,7 +184,7 @@ func (rd *read) answer(
 		return beyond
 	}
 	if page == 0 {
-		s.firstPage = p.Number
+		s.firstPage, s.answered = p.Number, w
 	} else if p.Number >= 0 && s.firstPage >= 0 && p.Number != s.firstPage+page {
 		return beyond // the service gives the last page instead of one past the end
 	}
@@ -229,7 +233,8 @@ const (
 // every page. doubt, if not empty, says why the answers prove nothing.
 //
 // glance steps over what fails alone, a row in the end. It asks for rows without any bound up to tomorrow. If
-// that fails, it asks up to today, then up to yesterday, and then for those of the last month.
+// that fails, it asks up to today. If that fails too, some of the rows may do: those up to yesterday, those
+// of the days that are not settled, those of the last month. That these show nothing proves nothing.
 func (rd *read) glance(
 	ctx context.Context, w window, first, size int, enough func(client.Page) bool,
 ) (doubt string, err error) {
@@ -238,25 +243,35 @@ func (rd *read) glance(
 	var others []span
 	if today := s.today(); w == (window{always, always}) {
 		w[updated].To = today + 1
-		others = []span{{From: past, To: today}, {From: past, To: today - 1}, {From: today - 30, To: future}}
+		others = []span{{From: past, To: today}, {From: past, To: today - 1}, {From: rd.firstOpen, To: future},
+			{From: today - 30, To: future}}
 	}
 	page := first
 	for range mostGlances {
-		p, failed, err := rd.ask(ctx, w, page, size)
+		var failed *client.RequestError
+		p, err := s.endpoint.Page(ctx, rd.query(w, page, size), s.reader.Tries())
+		if err != nil {
+			failed, err = rd.failure(ctx, w, page, size, &p, err)
+		}
 		switch {
 		case err != nil:
 			return "", err
+		case failed == nil && page == 0:
+			s.answered = w
 		case failed == nil:
 		case page > 0 && client.Refusal(failed) != nil: // it refuses the number of the page
 			return cmp.Or(doubt, missed), nil
 		case len(others) > 0:
+			if w[updated].To <= s.today() {
+				missed = failed.Error()
+			}
 			w[updated], others = others[0], others[1:]
 			continue
 		default:
 			missed = cmp.Or(missed, failed.Error())
 			if size > 1 {
 				page, size = page*10, max(1, size/10)
-			} else if page, skipped = page+1, skipped+1; skipped == fewRows {
+			} else if page, skipped = page+1, skipped+1; skipped == fewRows || client.Refusal(failed) != nil {
 				return cmp.Or(doubt, missed), nil
 			}
 			continue

@@ -56,6 +56,7 @@ type Source struct {
 	batches   batchOfDays // of past days
 	earliest  day         // before it there was no row. past if unknown
 	answered  window      // whose page 0 was answered last. Zero if there is none
+	form      int         // in which windows are asked for (see query)
 
 	// Results of earlier reads.
 	from schemas.Instant // From of the last pass

@@ -5,6 +5,7 @@ import (
 
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
+	"go.uber.org/zap"
 )
 
 // No row, page, window or day keeps the rows behind it from being read. A request that fails by itself is
@@ -13,47 +14,100 @@ import (
 // deleted.
 //
 // A service that is down fails every request. So nothing is stepped over unless the service answers another
-// question at that moment (read.ask).
+// question at that moment (read.failure).
 
-// ask asks for a page of w. failed is the failure of this request, if it may be stepped over: the service
-// refuses the number of the page, or answers another question. err ends the read.
-func (rd *read) ask(ctx context.Context, w window, page, size int) (
-	p client.Page, failed *client.RequestError, err error,
+// failure looks into err, the error of a request for a page of w. If the service answers the request in
+// another form, p becomes that answer. failed is the failure of this request, if it may be stepped over: the
+// service refuses the number of the page, or answers another question. Otherwise the second error ends the
+// read.
+func (rd *read) failure(ctx context.Context, w window, page, size int, p *client.Page, err error) (
+	failed *client.RequestError, _ error,
 ) {
 	s := rd.src
-	query := w.query(s.calendar.midnights, page, size)
-	p, err = s.endpoint.Page(ctx, query, s.reader.Tries())
-	if err == nil {
-		if page == 0 {
-			s.answered = w
-		}
-		return p, nil, nil
+	if page == 0 && client.Refusal(err) != nil && rd.otherForm(ctx, w, size, p) {
+		return nil, nil
 	}
+	query := rd.query(w, page, size)
 	switch failed = client.Failure(err, s.cfg.Resource.Path); {
 	case failed == nil:
-		return p, nil, refused(err)
+		return nil, refused(err)
 	case page > 0 && client.Refusal(failed) != nil:
-		return p, failed, nil
+		s.reader.Failed()
+		return failed, nil
 	}
 	s.reader.Failed()
-	rd.failed = refused(err)
+	rd.failed = failed
 	now, before := span{From: s.today(), To: future}, span{From: past, To: s.today() - 1}
 	for _, other := range []window{s.answered, on(updated, now), on(updated, before)} {
-		question := other.query(s.calendar.midnights, 0, 1)
+		question := rd.query(other, 0, 1)
 		if question == query || other == (window{}) {
 			continue
 		}
 		_, err := s.endpoint.Page(ctx, question, 1)
 		s.endpoint.Release()
 		if err == nil {
-			return p, failed, nil
+			return failed, nil
 		}
 		also := client.Failure(err, s.cfg.Resource.Path)
 		if also == nil || also.Status == 0 { // the next question would take as long
 			break
 		}
 	}
-	return p, nil, rd.failed
+	return nil, refused(err)
+}
+
+// A service may refuse a window with one bound. Then both are sent: the first day that there is, and the
+// last one, or the day after tomorrow if the service refuses dates that far off. Rows of later days are then
+// read once their day has come. A read that looks for deleted rows is to meet them too, so it asks for the
+// last day.
+const (
+	oneBound = iota
+	toTheLastDay
+	toTheDayAfterTomorrow
+
+	firstDay = -719_162  // 0001-01-01
+	lastDay  = 2_932_896 // 9999-12-31
+)
+
+// query is the request for a page of w, in the form that the service accepts.
+func (rd *read) query(w window, page, size int) string {
+	form, to := rd.src.form, day(lastDay)
+	if form == toTheDayAfterTomorrow && rd.req.Kind != poller.Full && !rd.req.Everywhere {
+		to = rd.src.today() + 2
+	}
+	for i := range w {
+		switch {
+		case form == oneBound || w[i] == always:
+		case w[i].From == past:
+			w[i].From = firstDay
+		case w[i].To == future:
+			w[i].To = max(to, w[i].From)
+		}
+	}
+	return w.query(rd.src.calendar.midnights, page, size)
+}
+
+// otherForm asks for page 0 of w, which the service refuses, with both bounds. If it is answered, p becomes
+// the answer.
+func (rd *read) otherForm(ctx context.Context, w window, size int, p *client.Page) (answered bool) {
+	s := rd.src
+	was, asked := s.form, rd.query(w, 0, size)
+	for s.form < toTheDayAfterTomorrow {
+		s.form++
+		query := rd.query(w, 0, size)
+		if query == asked {
+			continue
+		}
+		if answer, err := s.endpoint.Page(ctx, query, 1); err == nil {
+			*p = answer
+			s.cfg.Log.Info("the service refuses a window without a first or a last day: both are sent",
+				zap.String("refused", asked), zap.String("sent", query))
+			return true
+		}
+		asked = query
+	}
+	s.form = was
+	return false
 }
 
 // refused returns err as one that blocks the resource, if it is the service's refusal of a request.

@@ -49,6 +49,8 @@ const (
 	// the rate: some 30 s with the waits between, if it fails. Then the read ends; what it has read stays
 	// published.
 	maxTries = 8
+	// unclearTries is the same of a refusal that may have any meaning, which takes some two seconds.
+	unclearTries = 4
 	// maxRenewals is how many new keys one request may ask for: one after an expiry, and one more if that key
 	// is revoked while the request waits.
 	maxRenewals = 2
@@ -189,16 +191,16 @@ func (c *Client) present() string {
 // renew reports whether e may try again with another key, after its key was refused and so many renewals. A
 // configured key is another one only if its file has changed since. If not, the next poll looks at the file.
 //
-// Some services answer 403 to a key that they have revoked. A 403 to the new key as well is one to the
-// request. A resource without rights has one with each poll, so for a 403 a key is fetched once a minute at
-// most.
+// Some services answer 403, or 200 with an error, to a key that they have revoked. The same to the new key
+// as well is an answer to the request. A resource without rights has one with each poll, so a key is then
+// fetched once a minute at most.
 func (c *Client) renew(ctx context.Context, e *Endpoint, failed *RequestError, renewals int) (bool, error) {
 	switch fixed := c.cfg.APIKey.IsSet(); {
 	case c.present() != e.key && renewals < maxRenewals:
 		return true, nil
-	case failed.Status == http.StatusForbidden && (fixed || renewals > 0):
+	case failed.Status != http.StatusUnauthorized && (fixed || renewals > 0):
 		return false, nil
-	case failed.Status == http.StatusForbidden:
+	case failed.Status != http.StatusUnauthorized:
 		c.doubt.Do(func() { _, _ = c.key(ctx, e.key) })
 		return c.present() != e.key, nil
 	case fixed:

@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,9 +77,7 @@ func (e *Endpoint) Release() {
 // most limits the tries of a request that fails, if it is less than configured. Zero means as configured.
 func (e *Endpoint) Page(ctx context.Context, query string, most int) (p Page, err error) {
 	c, renewals, spent := e.client, 0, time.Duration(0)
-	if most == 0 {
-		most = c.cfg.Attempts
-	}
+	most = cmp.Or(most, c.cfg.Attempts)
 	pauses := backoff.ExponentialBackOff{InitialInterval: 250 * time.Millisecond, MaxInterval: 20 * time.Second,
 		Multiplier: 2, RandomizationFactor: 0.5}
 	e.Release()
@@ -111,19 +110,17 @@ func (e *Endpoint) Page(ctx context.Context, query string, most int) (p Page, er
 		e.Release() // before the wait: others may want to read large answers meanwhile
 		failed.Tries, failed.Took = tries, time.Since(began)
 		spent += failed.Took
-		last := tries >= c.cfg.Attempts || spent >= max(longestTries, 2*c.cfg.RequestTimeout)
+		last := tries >= c.cfg.Attempts || spent >= max(longestTries, 2*c.cfg.RequestTimeout) ||
+			tries >= unclearTries && unclear(failed.Status) && !failed.Rate
 		switch status := failed.Status; {
 		case failed.Rate:
-			c.pause(e, began, failed)
-			if !last {
+			if c.pause(e, began, failed); !last {
 				continue // the limiter waits
 			}
 			return p, failed
 		case errors.Is(failed.Err, errTooMuch):
 			return p, &poller.BlockedError{What: "the service's answers cannot be used", Err: failed}
-		case status == 0 || status == http.StatusOK:
-			c.http.CloseIdleConnections() // the fault may have broken those that wait beside this one
-		case !e.open && (status == http.StatusUnauthorized || status == http.StatusForbidden):
+		case !e.open && failed.aboutKey():
 			again, err := c.renew(ctx, e, failed, renewals)
 			if err != nil {
 				return p, err
@@ -132,6 +129,8 @@ func (e *Endpoint) Page(ctx context.Context, query string, most int) (p Page, er
 				renewals++
 				continue
 			}
+		case status == 0 || status == http.StatusOK:
+			c.http.CloseIdleConnections() // the fault may have broken those that wait beside this one
 		case status < http.StatusInternalServerError && !unclear(status):
 			c.accepted(e, began)
 			return p, failed

@@ -70,6 +70,12 @@ func (e *RequestError) Unwrap() error { return e.Err }
 // ForRate reports whether the service refused the request for the rate of requests. That passes.
 func (e *RequestError) ForRate() bool { return e.Rate }
 
+// aboutKey reports whether the service may have refused the key. Some answer 403, or 200 with the document's
+// code.
+func (e *RequestError) aboutKey() bool {
+	return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden || e.Code == "unauthorized"
+}
+
 // rateCode matches the codes of errors that are about the rate of requests.
 var rateCode = regexp.MustCompile(`(?i)rate.?limit|throttl|too.?many.?req|quota|slow.?down`)
 

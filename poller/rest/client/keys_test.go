@@ -33,12 +33,18 @@ func (k *keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintf(w, "\ufeff"+`{"apiKey":"key-%d"}`, k.gave)
 		}
 	case r.Header.Get("Authorization") != fmt.Sprintf("Bearer key-%d", k.good):
-		w.WriteHeader(k.status)
+		refusal(w, k.status)
 	case r.URL.Path == k.forbidden:
 		w.WriteHeader(http.StatusForbidden)
 	default:
 		fmt.Fprint(w, emptyPage)
 	}
+}
+
+// refusal refuses a key, with the document's code also where the status is 200.
+func refusal(w http.ResponseWriter, status int) {
+	w.WriteHeader(status)
+	fmt.Fprint(w, `{"error":"unauthorized","message":"key expired"}`)
 }
 
 // client opens a client of k. page asks for a page of path.
@@ -58,9 +64,10 @@ func (k *keeper) client(t *testing.T, attempts int) (page func(path string) erro
 	}
 }
 
-// The service's description has 401 for a key that is not good any more. Many services answer 403.
-func TestAKeyThatIsRefusedWith401Or403IsReplaced(t *testing.T) {
-	for _, status := range []int{401, 403} {
+// The service's description has 401 for a key that is not good any more. Many services answer 403,
+// and some 200 with an error.
+func TestAKeyThatIsRefusedIsReplacedWhateverTheStatus(t *testing.T) {
+	for _, status := range []int{401, 403, 200} {
 		k := &keeper{status: status}
 		page := k.client(t, 1)
 		if err := page("/store-orders"); err != nil {

@@ -54,10 +54,10 @@ var (
 // and a row that belongs in the dead letters would stop the stream.
 //
 // Names of members are read whatever their case and the signs between their words: has_more, hasMore. Of a
-// member that comes twice the last counts, as in most readers of JSON. A page without rows may have null for
-// them (a nil slice of Go), or no data at all (encoders that leave out what is empty). So meta has to show
-// that the answer is a page. One that says that it failed is none, whatever its status: it would be taken for
-// the end of a window.
+// member that comes twice the last counts, as in most readers of JSON, unless that one would end a window:
+// null for rows, no for has_more. A page without rows may have null for them (a nil slice of Go), or no data
+// at all (encoders that leave out what is empty). So meta has to show that the answer is a page. One that
+// says that it failed is none, whatever its status: it would be taken for the end of a window.
 func openPage(body []byte, rows [][]byte) (Page, error) {
 	p := Page{Rows: rows[:0], Number: -1, Size: -1, Count: -1}
 	body = bytes.TrimPrefix(body, byteOrderMark)
@@ -76,7 +76,6 @@ func openPage(body []byte, rows [][]byte) (Page, error) {
 				p.Rows = append(p.Rows, row)
 			}
 		case name == "data":
-			p.Rows = p.Rows[:0]
 			noArray, _ = s.Value()
 		case name == "meta":
 			meta, _ = s.Value()
@@ -111,7 +110,9 @@ func (p *Page) readMeta(meta []byte) error {
 		case "count":
 			p.Count = number(value)
 		case "hasmore":
-			more = value
+			if yes, _ := boolean(more); !yes {
+				more = value
+			}
 		}
 	}
 	var known bool

@@ -81,6 +81,7 @@ func TestAnEnvelopeIsReadInEveryFormWithOneMeaning(t *testing.T) {
 		{`{"success":true,"error":null,"errors":[ ],"data":[1],"meta":{"has_more":true}}`, more},
 		{`{"success":"true","error":false,"errors":{},"data":[1],"meta":{"has_more":true}}`, more},
 		{`{"data":[2,3],"data":[1],"meta":{"has_more":true},"meta":{"has_more":false}}`, unknown},
+		{`{"data":[1],"Data":null,"meta":{"has_more":true,"hasMore":false}}`, more}, // neither ends a window
 		{"\ufeff" + `{"data":[1],"meta":{"has_more":true}}`, more},
 		{`{"data":[1],"meta":{"count":"12345678901234567890","page":-1,"has_more":"false"}}`, unknown},
 	} {

@@ -126,9 +126,10 @@ func TestARefusalThatStaysIsWhatItSaysAndSlowsNobodyDown(t *testing.T) {
 		requests++
 		w.WriteHeader(http.StatusForbidden)
 	})
+	c.cfg.Attempts = maxTries
 	_, err := c.Endpoint("/store-orders", uncounted, unwaited).Page(t.Context(), "updated_from=2026-11-20", 0)
-	if refused := Refusal(err); refused == nil || refused.Status != 403 || requests != c.cfg.Attempts {
-		t.Errorf("%v after %d requests, want a refusal after %d", err, requests, c.cfg.Attempts)
+	if refused := Refusal(err); refused == nil || refused.Status != 403 || requests != unclearTries {
+		t.Errorf("%v after %d requests, want a refusal after %d", err, requests, unclearTries)
 	}
 	if now := c.State(); now.RequestsPerSecond != 1000 || !now.RefusedSince.IsZero() {
 		t.Errorf("slowed down: %+v", now)

@@ -152,14 +152,17 @@
 //	    another                the service shows no more pages: like one that is refused (Beyond)
 //	the page fails, and smaller pages of its places are asked for, a tenth each time, down to single rows
 //	    all are answered       the page was too heavy: the page size goes down, and the part is read anew
-//	    a row fails alone      it is stepped over (pass.lacks): the pass goes on behind it
+//	    a row fails alone      it is stepped over (pass.lacks): the pass goes on behind it. Behind mostLost
+//	                           of them small pages are stepped over instead
 //
 // A set of which a place was stepped over is not whole by any claim, because each claim is about rows that
 // stayed, and that one may have. A count would not show it: a row may come late, or be deleted after it was
 // met, and make up for the one that was not. So a pass that lacks a place is not sound, and is not repeated.
 // It may still be cut: each part is a set of its own with answers of its own, so the parts show whether they
-// are whole, and the one with the row is not. A failed question for a count, or for the end of a set, is a
-// doubt.
+// are whole, and the one with the row is not. A row without a day of creation is in no part, and one that
+// cannot be read may have none. So if single rows were stepped over and all parts are whole, the service's
+// counts have to show that no row lacks a day. If it does not count, the set is read without cutting it. A
+// failed question for a count, or for the end of a set, is a doubt.
 //
 // The place of a row depends on how many rows a page has. If the service grants fewer than were asked for,
 // the smaller pages may be of other places. Then the part is read anew with that size. So a mistake costs

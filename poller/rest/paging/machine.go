@@ -128,13 +128,22 @@ func (m *Machine) read() Outcome {
 			total.ButRows = o.ButRows && (total.Whole || total.ButRows)
 			total.Whole, total.Why = false, cmp.Or(total.Why, o.Why)
 		}
-		if len(todo) == 0 && n > 1 && total.Whole && m.set.Created == Always && m.r.CountsAll && !m.noneUndated() {
+		if len(todo) == 0 && n > 1 && total.Whole && m.set.Created == Always && m.mayLackUndated() {
 			again, _ := m.part(m.set.Created, false)
 			again.Requests += total.Requests
 			return again
 		}
 	}
 	return total
+}
+
+// mayLackUndated reports whether a row without a day of creation may have been missed. Counts show it. If the
+// service does not count, a row that could not be read may be one.
+func (m *Machine) mayLackUndated() bool {
+	if m.r.CountsAll {
+		return !m.noneUndated()
+	}
+	return m.lost > 0 && !m.block
 }
 
 // noneUndated reports whether every row of the set has a day of creation, so that the parts of the set make
@@ -332,7 +341,8 @@ func (m *Machine) newest(since int64, guess, limit int) Outcome {
 		}
 		page += step
 		if oldest < since || page < 0 || step > 0 && !a.More {
-			o.Whole = true
+			// A page that is refused though more are said to follow: the newest rows may stand there.
+			o.Whole = !a.Beyond && (step > 0 || p.exact || m.r.NoEnd)
 			return o
 		}
 	}

@@ -8,10 +8,10 @@ import (
 const (
 	// lessBy is by how much smaller the pages are that replace one that failed.
 	lessBy = 10
-	// mostLost is how many places a reading steps over. If there are more, the fault is not in single rows.
+	// mostLost is how many places a reading narrows down to single rows. Behind them it steps over small pages.
 	mostLost = 20
 	// smallPage is the least page size that a Reader goes down to.
-	smallPage = 50
+	smallPage = 5
 	// calmAnswers is how many good answers in a row it takes until the page size is doubled again, and until a
 	// request that fails is tried more than fewTries times.
 	calmAnswers = 100
@@ -30,12 +30,15 @@ func (r *Reader) Tries() int {
 	return 0
 }
 
-// lower makes pages smaller: larger ones are too heavy for the service, or it does not grant them.
-func (r *Reader) lower(size int) {
-	if size < r.size {
-		r.ceiling = max(r.ceiling, r.size)
-		r.resize(size)
+// lower makes pages smaller, but no smaller than smallest: larger ones are too heavy for the service, or it
+// does not grant them. It reports whether they are.
+func (r *Reader) lower(size int) (lowered bool) {
+	if size = max(size, r.smallest); size >= r.size {
+		return false
 	}
+	r.ceiling = max(r.ceiling, r.size)
+	r.resize(size)
+	return true
 }
 
 // grow makes pages larger again, between two readings. So one reading comes to its end.
@@ -72,13 +75,11 @@ func (p *pass) fetch(page int) Answer {
 	}
 	b.Failed = a.Failed
 	switch {
-	case p.granted > 0 && p.granted < p.r.size: // the smaller pages were at other places
-		p.r.lower(p.granted)
+	case p.granted > 0 && p.r.lower(p.granted): // the smaller pages were at other places
 		p.cut, b.Doubt = true, a.Failed
 	case isRow && p.m.lost == lost: // the page was too heavy
-		p.r.lower(max(p.least, p.r.smallest))
-		p.cut, b.Doubt = true, a.Failed
-	case isRow && p.m.lost <= mostLost:
+		p.cut, b.Doubt = p.r.lower(p.least), a.Failed
+	case isRow:
 	case page > 0: // the service shows no more pages
 		p.lacks, b.Beyond = cmp.Or(p.lacks, a.Failed), true
 	default:
@@ -100,12 +101,12 @@ func (p *pass) anyAnswers(from, to int) bool {
 }
 
 // places asks for the rows at the places from `from` to before `to`, of which one page failed, by smaller
-// pages. It steps over places that fail alone, and if the set is read once, over small pages.
+// pages. It steps over places that fail alone, and if many have failed, over small pages.
 func (p *pass) places(from, to int) Answer {
 	all := Answer{More: true, Count: -1, Size: -1}
 	size := max(1, (to-from)/lessBy)
 	p.least = min(p.least, size)
-	for page := from / size; page*size < to && all.More && p.m.lost <= mostLost; page++ {
+	for page := from / size; page*size < to && all.More; page++ {
 		p.answers++
 		a := p.get(page, size)
 		first, end := page*size, (page+1)*size
@@ -118,7 +119,7 @@ func (p *pass) places(from, to int) Answer {
 			if n := len(a.Rows); a.More && n > 0 && n < size {
 				p.granted = n
 			}
-		case size > 1 && !p.m.set.Once && (size <= lessBy || p.anyAnswers(first, end)):
+		case size > 1 && p.m.lost < mostLost && (size <= lessBy || p.anyAnswers(first, end)):
 			a = p.places(first, end)
 		default:
 			p.stepOver(first, end, a.Failed)

@@ -89,3 +89,76 @@ func TestThePageSizeComesBackSlowly(t *testing.T) {
 		t.Errorf("pages of %v, then of %d, and %d tries", sizes, r.Page(), r.Tries())
 	}
 }
+
+// The service refuses page 1, though page 0 says that more follows. The newest rows may stand there.
+func TestARefusedPageDoesNotEndTheSearchForTheNewestRows(t *testing.T) {
+	for _, order := range []Order{Ascending, Descending} {
+		ask := func(_ Span, page, size int) (Answer, error) {
+			if page > 0 {
+				return Answer{Beyond: true, Failed: "403", Count: -1}, nil
+			}
+			a := Answer{More: true, Count: -1, Size: size}
+			for i := range size {
+				at := int64(1000 + i)
+				if order == Descending {
+					at = int64(5000 - i)
+				}
+				a.Rows = append(a.Rows, Row{ID: uint64(i), Updated: at})
+			}
+			return a, nil
+		}
+		r := NewReader(true)
+		r.size, r.Order = 10, order
+		if o, err := drive(r.Newest(Set{Created: Always, Growing: true}, 2000, 1, 5), ask); err != nil || o.Whole {
+			t.Errorf("order %d: %+v, %v", order, o, err)
+		}
+	}
+}
+
+// A row that cannot be read has no day of creation, and the service does not count: no part shows it.
+func TestARowThatFailsAndIsInNoPartLeavesTheSetOpen(t *testing.T) {
+	s := &plain{rows: plainRows(250, 25)}
+	ask := func(created Span, page, size int) (Answer, error) {
+		if created == Always { // it stands at place 120
+			if page*size <= 120 && (page+1)*size > 120 {
+				return Answer{Failed: "500"}, nil
+			}
+		}
+		return s.ask(created, page, size)
+	}
+	r := NewReader(true)
+	r.size = 100
+	o, err := drive(r.Read(Set{Created: Always, Today: 20_030}), ask)
+	if err != nil || o.Whole || o.Why == "" {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+// Sixty rows in a row fail, or pages are too heavy even if they are small. The rows behind are met.
+func TestManyFailuresKeepNoRowsBehindThemFromBeingRead(t *testing.T) {
+	for name, fails := range map[string]func(page, size int) bool{
+		"sixty rows": func(page, size int) bool { return page*size < 400 && (page+1)*size > 340 },
+		"heavy":      func(_, size int) bool { return size >= smallPage },
+		"heavy, and one row": func(page, size int) bool {
+			return size >= smallPage || page*size <= 340 && (page+1)*size > 340
+		},
+	} {
+		met, asked := map[uint64]bool{}, 0
+		s := &plain{rows: plainRows(2500, 1)}
+		ask := func(created Span, page, size int) (Answer, error) {
+			if asked++; fails(page, size) {
+				return Answer{Failed: "500"}, nil
+			}
+			a, err := s.ask(created, page, size)
+			for _, row := range a.Rows {
+				met[row.ID] = true
+			}
+			return a, err
+		}
+		r := NewReader(true)
+		o, err := drive(r.Read(Set{Created: Span{20_000, 20_000}}), ask)
+		if err != nil || o.Whole || !met[2500] || len(met) < 2300 || r.Page() < smallPage || asked > 6000 {
+			t.Errorf("%s: %d rows met with %d requests, pages of %d, %+v, %v", name, len(met), asked, r.Page(), o, err)
+		}
+	}
+}

@@ -116,7 +116,7 @@ func init() {
 	}
 	for _, status := range []int{422, 403, 500} {
 		habits["B: pages after 10,000 rows are refused with "+strconv.Itoa(status)] = habit{
-			size: storefake.Size{Users: 18_000, Days: 2}, edit: refusing(status, func(q url.Values) bool {
+			size: storefake.Size{Users: 18_000, Days: 4}, edit: refusing(status, func(q url.Values) bool {
 				return (number(q, "page")+1)*number(q, "page_size") > 10_000
 			})}
 	}

@@ -184,8 +184,7 @@ func TestRowsThatAreNotPublishedAreCountedAndADelayIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := passing(t, s)
-	says(t, found, Warning, "service", "users", "settling is delayed: the rows updated since ",
-		"could not be read completely")
+	says(t, found, Warning, "service", "users", "settling is delayed: ")
 	says(t, found, Warning, "service", "users", "rows updated the first day to now and created ",
 		"could not be read completely")
 	if err := fake.SetReadings(func(r *storefake.Readings) { r.MaxPage, r.MaxPages = 0, 0 }); err != nil {
