@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
-	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"go.uber.org/zap"
 )
@@ -39,17 +39,18 @@ func (r *chunkReader) describe(ctx context.Context) (*table, error) {
 	case err != nil:
 		return nil, err
 	}
-	var id watermark.Identity
-	_, err = r.db.ask(ctx, nil, nil, &statement{sql: "SELECT " + historySQL}, &id.System, &id.Timeline)
-	unidentified, refused := errors.AsType[*pgconn.PgError](err)
-	if refused {
-		step, _ := r.db.diagnose(r.Resource.Table, err, 0)
-		refused = step != again && step != smaller // another try does not help
+	var unidentified *pgconn.PgError
+	for _, t.history = range histories {
+		_, err = r.db.ask(ctx, nil, nil, &statement{sql: "SELECT " + t.history}, nil, nil, nil)
+		refusal, refused := errors.AsType[*pgconn.PgError](err)
+		if step, _ := r.db.diagnose(r.Resource.Table, err, 0); !refused || step == again || step == smaller {
+			break
+		}
+		unidentified = cmp.Or(unidentified, refusal) // another try does not help
 	}
-	if err != nil && !refused {
+	if err != nil {
 		return nil, err
 	}
-	t.identified = !refused
 	t.alone = t.kind == "r" && !children && !t.hidden
 	t.plainName = pgx.Identifier{t.schema, name}.Sanitize()
 	t.name, t.noFloor = t.plainName, noFloor(t.kind, t.hidden, children, privileged, unidentified)

@@ -58,8 +58,9 @@ type chunkReader struct {
 	// had are the schema's fields that the table has had, according to this process and the watermark.
 	had []string
 
-	limit int // the limit of rows that the server has not cancelled
-	width int // bytes of a row of the last chunk
+	limit int   // the limit of rows that the server has not cancelled
+	width int   // bytes of a row of the last chunk
+	good  int64 // the id of the last good row, or 0
 	// unfiltered is set if the server has cancelled a statement of this read before a row came. The filter of
 	// pass.query may be the cause.
 	unfiltered bool
@@ -210,7 +211,7 @@ func (r *chunkReader) next(tx *transaction) (*chunk, error) {
 			}
 			c.Rows = append(c.Rows, record)
 			c.size += len(record.Value)
-			c.end.id = record.ID
+			c.end.id, r.good = record.ID, record.ID
 			if len(added) > 0 {
 				c.Final = append(c.Final, added[0][0] != 0)
 			}

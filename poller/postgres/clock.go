@@ -55,7 +55,7 @@ func clockQuery(t *table, searchPath any) *statement {
 	name, timeline := any(nil), "NULL::int"
 	if t != nil {
 		name = t.plainName
-		if t.identified {
+		if t.history == histories[0] {
 			timeline = "CASE WHEN NOT c.standby THEN " + timelineSQL + " END"
 		}
 	}

@@ -15,9 +15,14 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// historySQL asks for the database and its history. Every role may ask, unless the right to these functions
-// was revoked. Some clouds' servers raise errors: see describe. A standby only knows the timeline that it has
-// noted on disk, which may be some minutes late.
+// histories ask since when the server has given out ids in turn, and for the database and its history. Every
+// role may ask, unless the right to these functions was revoked. Some clouds' servers raise errors in some of
+// them. So describe takes the first one that succeeds. After any but the first one the table has no floor.
+var histories = []string{startedSQL + ", " + historySQL, startedSQL + ", '', 0",
+	"CASE WHEN NOT pg_is_in_recovery() THEN pg_postmaster_start_time() END, '', 0"}
+
+// historySQL asks for the database and its history. A standby only knows the timeline that it has noted on
+// disk, which may be some minutes late.
 const historySQL = `(SELECT system_identifier FROM pg_control_system())::text || '/' ||
 	(SELECT oid FROM pg_database WHERE datname = current_database()),
 CASE WHEN pg_is_in_recovery() THEN
@@ -25,41 +30,38 @@ CASE WHEN pg_is_in_recovery() THEN
 		pg_control_recovery() r)
 ELSE ` + timelineSQL + ` END`
 
-// identitySQL asks what the name $1 leads to now ($2 is its table's full name), since when the server has
-// given out ids in turn, and for the history.
-//
-// The clock does not show everything that may become of a table. Another schema of the search_path may have a
-// table of the name, a table that was alone may get children, and a view may lead elsewhere.
+// startedSQL asks a primary since when it has given out ids in turn.
 //
 // After a crash, a server gives out some ids again: those of transactions whose WAL was not flushed, because
 // they were rolled back, or committed with synchronous_commit off. A snapshot may have shown them as over. If
 // only one of its processes dies, the server recovers in the same way. It keeps its start time then, but its
 // statistics are reset: all of them. A person who resets some (pg_stat_reset_shared) leaves others, so the
 // earliest time counts. A standby gives out no ids, and replays only flushed ones.
-const identitySQL = `SELECT to_regclass($2) IS DISTINCT FROM to_regclass($1),
-CASE WHEN NOT pg_is_in_recovery() THEN greatest(pg_postmaster_start_time(), least(
+const startedSQL = `CASE WHEN NOT pg_is_in_recovery() THEN greatest(pg_postmaster_start_time(), least(
 	pg_stat_get_bgwriter_stat_reset_time(), (SELECT stats_reset FROM pg_stat_get_archiver()),
-	(SELECT min(stats_reset) FROM pg_stat_get_slru()))) END, `
+	(SELECT min(stats_reset) FROM pg_stat_get_slru()))) END`
+
+// identitySQL asks what the name $1 leads to now. $2 is its table's full name.
+//
+// The clock does not show everything that may become of a table. Another schema of the search_path may have a
+// table of the name, a table that was alone may get children, and a view may lead elsewhere.
+const identitySQL = "SELECT to_regclass($2) IS DISTINCT FROM to_regclass($1), "
 
 // identity reads the clock and the identity of t.
 func (r *chunkReader) identity(ctx context.Context, t *table) (*clock, watermark.Identity, error) {
 	id := watermark.Identity{Table: t.oid, Schema: t.schema, Kind: t.kind, Started: schemas.MinInstant,
 		LeadsTo: strconv.FormatUint(xxhash.Sum64String(t.leadsTo), 16)}
-	history := "'', 0"
-	if t.identified {
-		history = historySQL
-	}
 	with, tables := "", aloneSQL
 	if !t.alone {
 		with, tables = belowSQL, elsewhereSQL+", "+leadsToSQL
 	}
-	q := statement{sql: with + identitySQL + tables + ", " + history}
+	q := statement{sql: with + identitySQL + tables + ", " + t.history}
 	q.param(pgtype.TextOID, t.bareName)
 	q.param(pgtype.TextOID, t.plainName)
 	var swapped bool
 	var elsewhere, leadsTo string
 	var started *time.Time
-	c, err := r.db.ask(ctx, t, &r.lineage, &q, &swapped, &started, &elsewhere, &leadsTo, &id.System,
+	c, err := r.db.ask(ctx, t, &r.lineage, &q, &swapped, &elsewhere, &leadsTo, &started, &id.System,
 		&id.Timeline)
 	switch {
 	case err != nil:

@@ -27,9 +27,6 @@ const firstStamp, lastStamp = -211_813_488_000_000_000, 9_223_371_331_199_999_99
 
 // isAboutRow returns true if the value of a row may be the cause of err.
 func (r *chunkReader) isAboutRow(err error) bool {
-	if err == nil {
-		return false
-	}
 	step, _ := r.db.diagnose(r.Resource.Table, err, 0)
 	return step == alone
 }
@@ -113,7 +110,8 @@ func (r *chunkReader) search(ctx context.Context, q query, after key) (at key, f
 
 // setAside returns a chunk with the dead letters of the next rows of q, as long as the server fails because
 // of each: at most leastBad, which make a bad chunk. They show only the rows' keys: the table has the rest.
-// The error is nil if the next row is good, or if there is none.
+// The error is nil if the next row is good, or if there is none. If they are doubtful, the read ends behind
+// leastBad rows: it would have to try each row of the table.
 func (r *chunkReader) setAside(ctx context.Context, q query, after key) (*chunk, error) {
 	c := &chunk{Batch: poller.Batch{Settled: schemas.MinInstant}, from: after, end: after, table: r.table}
 	for len(c.Rejects) < leastBad {
@@ -129,7 +127,7 @@ func (r *chunkReader) setAside(ctx context.Context, q query, after key) (*chunk,
 		if err != nil || at == nil {
 			return c, err
 		}
-		reject, err := r.reject(ctx, q, c.end, *at)
+		reject, err := r.reject(ctx, q, c, *at)
 		if err != nil || reject == nil {
 			return c, err
 		}
@@ -142,15 +140,21 @@ func (r *chunkReader) setAside(ctx context.Context, q query, after key) (*chunk,
 		}
 		c.clock, c.end = r.lineage.latest, *at
 	}
+	if c.doubtful {
+		return c, c.blocked(r.table.plainName)
+	}
 	return c, nil
 }
 
-// reject returns the dead letter of the first row after a place, which is at a place, or nil if it can be
-// read.
+// reject returns the dead letter of the first row after c, which is at a place, or nil if it can be read.
 //
 // Between two transactions the row may go, and another may come before it. So reject asks for nothing but
-// this place. A query that fails for no row at all fails for another reason: its error is returned.
-func (r *chunkReader) reject(ctx context.Context, q query, after, at key) (*schemas.Reject, error) {
+// this place.
+//
+// The cause may lie in all rows: a second rate where a view expects one, or a RAISE during maintenance. Then
+// another row fails too, and c becomes doubtful. And if the cause ends before that, no column fails afterwards.
+func (r *chunkReader) reject(ctx context.Context, q query, c *chunk, at key) (*schemas.Reject, error) {
+	after := c.end
 	if at.id > math.MinInt64 {
 		after = key{at.at, at.id - 1}
 	}
@@ -158,9 +162,7 @@ func (r *chunkReader) reject(ctx context.Context, q query, after, at key) (*sche
 	if !r.isAboutRow(failed) {
 		return nil, failed
 	}
-	if _, _, err := r.probe(ctx, ", "+r.table.list, q, at, &at, 1); err != nil {
-		return nil, err
-	}
+	c.doubtful = !r.readsAnother(ctx, at.id) || c.doubtful
 	pe, _ := errors.AsType[*pgconn.PgError](failed)
 	x := &schemas.Reject{ID: at.id, HasID: true,
 		Err: fmt.Sprintf("the database cannot read the row (SQLSTATE %s)", pe.Code)}
@@ -168,8 +170,25 @@ func (r *chunkReader) reject(ctx context.Context, q query, after, at key) (*sche
 		_, _, err := r.probe(ctx, ", "+pgx.Identifier{column.Name}.Sanitize(), q, after, &at, 1)
 		if r.isAboutRow(err) {
 			x.Field = column.Name
-			break
+			return x, nil
 		}
 	}
-	return x, nil
+	return nil, nil
+}
+
+// readsAnother returns true if the server reads the last good row, or, if that is not known, is gone, or has
+// this id, any row with another id. That query has no order: without an index the server would compute all
+// rows.
+func (r *chunkReader) readsAnother(ctx context.Context, id int64) bool {
+	other := fmt.Sprintf("id <> %d", id)
+	for _, where := range []string{fmt.Sprintf("%s AND id = %d", other, r.good), other} {
+		another := func(t *table, _ key, _ *key, _ int) statement {
+			return statement{sql: "SELECT " + t.list + " FROM " + t.name + " WHERE " + where + " LIMIT 1"}
+		}
+		at, _, err := r.probe(ctx, ", "+r.table.list, another, beforeAll, nil, 1)
+		if at != nil || err != nil {
+			return err == nil
+		}
+	}
+	return false
 }

@@ -224,3 +224,36 @@ func TestAQueryThatFailsForNoRowMakesNoDeadLetter(t *testing.T) {
 		t.Errorf("%v, %d dead letters", err, len(r.rejects))
 	}
 }
+
+// Fewer rows than make a bad chunk have changed, and the server fails because of every row of the table.
+func TestACauseThatLiesInAllRowsMakesNoDeadLetterOfThoseThatHaveChanged(t *testing.T) {
+	for name, restarted := range map[string]bool{"a good row is known": false, "after a restart": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openShop(t, ordersTable)
+			s.brokenOrders(30, `CREATE TABLE rates AS SELECT 1 AS rate; CREATE VIEW orders AS SELECT id,
+				user_id * (SELECT rate FROM rates) AS user_id, status, total_amount, created_at, updated_at FROM base`,
+				"SELECT 1")
+			r := s.readerOf(shortOverlap)
+			r.poll()
+			s.exec("INSERT INTO rates VALUES (2)")
+			s.exec("UPDATE base SET updated_at = now() WHERE id IN (3, 4, 7)")
+			if restarted {
+				r.source = s.readerOf(shortOverlap).source
+			}
+			for _, q := range []poller.Request{{}, {Kind: poller.Lookup, Suspects: []poller.Suspect{{ID: 3}}}} {
+				err := r.read(q)
+				var blocked *poller.BlockedError
+				if !errors.As(err, &blocked) || !strings.Contains(err.Error(), "SQLSTATE 21000") || len(r.rejects) > 0 {
+					t.Errorf("a read of kind %d: %v, dead letters: %v", q.Kind, err, r.rejects)
+				}
+			}
+			if r.settled > s.instant("SELECT max(updated_at) FROM base") {
+				t.Errorf("settled %s is past the rows", r.settled)
+			}
+			s.exec("DELETE FROM rates WHERE rate = 2")
+			r.poll()
+			r.sameAs(s)
+		})
+	}
+}

@@ -166,7 +166,7 @@ func (s *Source) full(ctx context.Context, r poller.Request, yield func(poller.B
 }
 
 // lookup reads the suspects that are still there. It does not leave out bad chunks: a row that cannot be
-// published may be a suspect for that reason.
+// published may be a suspect for that reason. A doubtful chunk ends it.
 func (s *Source) lookup(ctx context.Context, r poller.Request, yield func(poller.Batch, error) bool) error {
 	ids := make([]int64, len(r.Suspects))
 	for i, x := range r.Suspects {
@@ -176,8 +176,11 @@ func (s *Source) lookup(ctx context.Context, r poller.Request, yield func(poller
 	empty := true
 	for some := range slices.Chunk(slices.Compact(ids), namedAtOnce) {
 		for c, err := range s.reader.chunks(ctx, named(some), beforeAll) {
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
+			case c.doubtful:
+				return c.blocked(s.reader.Resource.Table)
 			}
 			if empty = empty && c.count() == 0; !yield(c.Batch, nil) {
 				return nil

@@ -35,8 +35,8 @@ type table struct {
 	oid          uint32
 	hidden       bool
 	schema, kind string
-	// identified is set if the server tells the role the identity of the database (historySQL).
-	identified bool
+	// history is the one of histories that the server answers to the role.
+	history string
 	// alone is set for an ordinary table without children and row security.
 	alone   bool
 	leadsTo string // the answer to leadsToSQL
@@ -152,7 +152,8 @@ func isElsewhere(table, found string) error {
 // relation can make rows of it visible, or the role may not read a row's xmin, each pass reads everything
 // from settled on.
 //
-// unidentified is the error of historySQL, or nil. Some servers have these functions, and raise an error.
+// unidentified is the error of the first of histories, or nil. Some servers have these functions, and raise
+// an error.
 func noFloor(kind string, hidden, children, privileged bool, unidentified *pgconn.PgError) string {
 	switch {
 	case kind != "r":
@@ -166,7 +167,8 @@ func noFloor(kind string, hidden, children, privileged bool, unidentified *pgcon
 	case unidentified != nil:
 		return fmt.Sprintf("the server does not say which database this is: %s (SQLSTATE %s). Perhaps the role "+
 			"lacks a right: GRANT EXECUTE ON FUNCTION pg_control_system(), pg_control_checkpoint(), "+
-			"pg_control_recovery(), pg_walfile_name(pg_lsn)", unidentified.Message, unidentified.Code)
+			"pg_control_recovery(), pg_walfile_name(pg_lsn), pg_stat_get_archiver(), pg_stat_get_slru()",
+			unidentified.Message, unidentified.Code)
 	}
 	return ""
 }

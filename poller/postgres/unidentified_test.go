@@ -17,6 +17,8 @@ func TestAServerThatDoesNotSayWhichDatabaseItIsIsRead(t *testing.T) {
 		"pg_walfile_name, a state":   {"pg_walfile_name(pg_lsn)", "text", "55000"},
 		"pg_control_system":          {"pg_control_system()", "TABLE(system_identifier bigint)", "XX000"},
 		"pg_control_system, a right": {"pg_control_system()", "TABLE(system_identifier bigint)", "42501"},
+		"pg_stat_get_archiver":       {"pg_stat_get_archiver()", "TABLE(stats_reset timestamptz)", "0A000"},
+		"pg_stat_get_slru":           {"pg_stat_get_slru()", "TABLE(stats_reset timestamptz)", "XX000"},
 		"pg_control_system, raising": {"pg_control_system()", "TABLE(system_identifier bigint)", "P0001"},
 	} {
 		t.Run(name, func(t *testing.T) {
