@@ -104,12 +104,13 @@ func TestARealInstanceSaysWhyRowsCannotBePublishedAndThatItWaitsForTheRateLimit(
 	b.until("it goes on by itself", `document.getElementById("notices").hidden`)
 }
 
-// lagGrows waits until the lag of a resource is some seconds, and more than that of another one.
+// lagGrows waits until the lag of a resource is some seconds, and more than that of another one. An instance that
+// cannot ask the group reports the lag after a minute.
 func lagGrows(t *testing.T, url, resource, other string) {
 	t.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-tick.C {
+	for deadline := time.Now().Add(2 * patience); time.Now().Before(deadline); <-tick.C {
 		text := get(t, url+"metrics")
 		lag, less := value(t, text, `storestream_freshness_lag_seconds{resource="`+resource+`"}`), 0.0
 		if other != "" {
