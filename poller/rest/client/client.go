@@ -58,7 +58,7 @@ const (
 	// timeouts do. A service that hangs is reported after two tries.
 	longestTries = 30 * time.Second
 	// doubtEvery is how often a 403 may be taken for one of the key.
-	doubtEvery = time.Minute
+	doubtEvery = 10 * time.Second
 )
 
 // Client sends the requests of all resources. It is safe for concurrent use.
@@ -193,7 +193,7 @@ func (c *Client) present() string {
 //
 // Some services answer 403, or 200 with an error, to a key that they have revoked. The same to the new key
 // as well is an answer to the request. A resource without rights has one with each poll, so a key is then
-// fetched once a minute at most.
+// fetched every ten seconds at most.
 func (c *Client) renew(ctx context.Context, e *Endpoint, failed *RequestError, renewals int) (bool, error) {
 	switch fixed := c.cfg.APIKey.IsSet(); {
 	case c.present() != e.key && renewals < maxRenewals:
