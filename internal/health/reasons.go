@@ -55,7 +55,8 @@ var Reasons = []Reason{
 	// The way to the database.
 	{Code: "login_refused", State: Blocked, Says: "refuses the login of role",
 		Remedy: "correct user and password in postgres.dsn"},
-	{Code: "no_right", State: Blocked, Says: "role ... may not read", Remedy: "run the GRANT that the text names"},
+	{Code: "no_right", State: Blocked, Says: "role ... may not read",
+		Remedy: "run the GRANT that the text names"},
 	{Code: "pooler_refuses", State: Blocked, Says: "the pooler at ... refuses the connection",
 		Means: "the pooler's own sentence follows",
 		Remedy: "correct user, password, database or startup parameters in postgres.dsn; or, if the pooler is " +

@@ -104,8 +104,8 @@ func TestARealInstanceSaysWhyRowsCannotBePublishedAndThatItWaitsForTheRateLimit(
 	b.until("it goes on by itself", `document.getElementById("notices").hidden`)
 }
 
-// lagGrows waits until the lag of a resource is some seconds, and more than that of another one. An instance that
-// cannot ask the group reports the lag after a minute.
+// lagGrows waits until the lag of a resource is some seconds, and more than that of another one. An instance
+// that cannot ask the group reports the lag after a minute.
 func lagGrows(t *testing.T, url, resource, other string) {
 	t.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)

@@ -20,15 +20,16 @@ type chunk struct {
 	from, end key
 	last      bool
 	size      int // of its rows, encoded, in bytes
-	// doubtful is set if the server fails because of its rows, and of another row too. They may not be the cause.
+	// doubtful is set if the server fails because of its rows, and of another row too. They may not be the
+	// cause.
 	doubtful bool
 }
 
 // count returns the number of rows, bad ones included.
 func (c *chunk) count() int { return len(c.Rows) + len(c.Rejects) }
 
-// bad returns true if none of leastBad rows or more can be published, or none of doubtful rows: something
-// bigger is wrong than those rows.
+// bad returns true if all rows are rejects, and they are leastBad or more, or doubtful. Then something bigger
+// is wrong than those rows.
 func (c *chunk) bad() bool {
 	return len(c.Rows) == 0 && (len(c.Rejects) >= leastBad || c.doubtful && len(c.Rejects) > 0)
 }

@@ -30,8 +30,8 @@ const (
 	defaultMaxRows   = 100_000
 	// firstWidth is the number of bytes that a row is expected to have before one was read.
 	firstWidth = 100
-	// longRun is the time after which a failed transaction counts as one that was cut for its time, whatever its
-	// error says. Timeouts of poolers are counted in seconds.
+	// longRun separates failures: a time limit has cut a transaction that fails later than that, with any error
+	// code. Poolers count their limits in seconds.
 	longRun = time.Second
 	// mostFailures is the number of consecutive failures after which Read returns the error, and the poller
 	// waits.
@@ -294,7 +294,7 @@ func (r *chunkReader) retry(ctx context.Context, failures *int, tx *transaction,
 			r.careful, *failures = 1, 0
 			break
 		}
-		r.table = nil // it fails whatever the row: as with lookAgain
+		r.table = nil // the query fails for every row: as with lookAgain
 	case withoutLong:
 		r.Log.Warn("a row is too long to be read whole: its long values are left out, and it becomes a dead letter",
 			zap.Error(err))

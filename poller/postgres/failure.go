@@ -21,7 +21,7 @@ const (
 	smaller                   // ask for fewer rows: the server cancelled it
 	lookAgain                 // ask the catalogue: the table is not as it showed it
 	withoutLong               // read a row that is too long without its long values
-	alone                     // find the row because of which the server failed
+	alone                     // find the row that makes the server fail
 )
 
 const (

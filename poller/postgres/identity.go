@@ -47,8 +47,8 @@ const startedSQL = `CASE WHEN NOT pg_is_in_recovery() THEN greatest(pg_postmaste
 // table of the name, a table that was alone may get children, and a view may lead elsewhere.
 const identitySQL = "SELECT to_regclass($2) IS DISTINCT FROM to_regclass($1), "
 
-// identity reads the clock and the identity of t.
-func (r *chunkReader) identity(ctx context.Context, t *table) (*clock, watermark.Identity, error) {
+// identify reads the clock and the identity of t.
+func identify(ctx context.Context, r *chunkReader, t *table) (*clock, watermark.Identity, error) {
 	id := watermark.Identity{Table: t.oid, Schema: t.schema, Kind: t.kind, Started: schemas.MinInstant,
 		LeadsTo: strconv.FormatUint(xxhash.Sum64String(t.leadsTo), 16)}
 	with, tables := "", aloneSQL

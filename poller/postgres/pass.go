@@ -90,7 +90,7 @@ func (p *pass) look(ctx context.Context, r *chunkReader, of poller.Request) (err
 	for first := (*clock)(nil); ; {
 		r.Doing(Unanswered)
 		if p.table, err = r.describe(ctx); err == nil {
-			p.clock, p.identity, err = r.identity(ctx, p.table)
+			p.clock, p.identity, err = identify(ctx, r, p.table)
 		}
 		if err != nil {
 			if err = r.retry(ctx, &failures, nil, err); err != nil {

@@ -151,8 +151,9 @@ func (r *chunkReader) setAside(ctx context.Context, q query, after key) (*chunk,
 // Between two transactions the row may go, and another may come before it. So reject asks for nothing but
 // this place.
 //
-// The cause may lie in all rows: a second rate where a view expects one, or a RAISE during maintenance. Then
-// another row fails too, and c becomes doubtful. And if the cause ends before that, no column fails afterwards.
+// The cause may lie in all rows: a view that expects one rate finds two, or raises an error in maintenance.
+// Then another row fails too, and c becomes doubtful. And if the cause ends before that, no column fails
+// afterwards.
 func (r *chunkReader) reject(ctx context.Context, q query, c *chunk, at key) (*schemas.Reject, error) {
 	after := c.end
 	if at.id > math.MinInt64 {

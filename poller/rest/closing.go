@@ -21,7 +21,7 @@ import (
 // wrong answer here costs requests and loses nothing.
 func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err error) {
 	first, refused := rd.from, ""
-	counted := false                                 // an answer that counts rows proves nothing if it shows none
+	counted := false                                 // a count proves nothing if no row is shown
 	if first == past && rd.src.days[known].waits() { // nothing is settled before that day is read
 		first = known
 	}

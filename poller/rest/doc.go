@@ -22,7 +22,7 @@
 //	days      the past days that are closed, or could not be closed
 //	calendar  which of the service's days are over, and in which zone
 //
-// A row, page, window or day that the service cannot give stops no other (stepover.go). It leaves its set not
+// A row, page, window or day that the service cannot give stops no other (read.failure). Its set is then not
 // whole, so its day stays open, and a full reading or a lookup ends with an error.
 //
 // A row's way through one read:

@@ -44,6 +44,22 @@ func (s *Source) first(rd *read, margin day) day {
 // lastPast returns a day that is over in every zone. Days up to it gain no more rows.
 func (s *Source) lastPast() day { return dayOf(s.clock.Over().Add(-s.cfg.Overlap)) - 2 }
 
+// today is the day of the service's clock. A date after it is sent only if nothing else will do: a service
+// may refuse it.
+func (s *Source) today() day { return dayOf(s.clock.Service()) }
+
+// bounded returns w, a growing set, without bounds after today. It takes in no less.
+func (s *Source) bounded(w window) window {
+	today := s.today()
+	for i := range w {
+		w[i].From = min(w[i].From, today)
+		if other := w[1-i]; w[i].To >= today && (w[i].From != past || other.From != past || other.To < today) {
+			w[i].To = future
+		}
+	}
+	return w
+}
+
 // everything reads the rows of the days from `from` on: those of the past in batches of days, and then the
 // rest at once, which may still gain rows.
 func (s *Source) everything(ctx context.Context, rd *read, dimension int, from day) error {

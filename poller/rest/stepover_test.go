@@ -145,8 +145,8 @@ func TestPollsGoOnBesideARowOfTodayThatFails(t *testing.T) {
 	}
 }
 
-// While the window waits to be read whole, each poll publishes what changes beside a row that fails, also in a
-// window of few rows, and in one that has no other row.
+// While the window waits to be read whole, each poll publishes what changes beside a row that fails, also in
+// a window of few rows, and in one that has no other row.
 func TestAPollReadsTheNeighboursOfARowThatFails(t *testing.T) {
 	for _, rows := range []int{1, 30} {
 		s := newService(t)
