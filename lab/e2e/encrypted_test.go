@@ -45,7 +45,7 @@ func TestWithEverythingEncryptedRefusedPasswordsAndCertificatesLoseNothing(t *te
 	e.change()
 	p.says("out of the group")
 	e.check(1, finding{"FAIL", "service", storefake.Products, "answered 401"},
-		finding{"FAIL", "kafka", "", "does not answer"},
+		finding{"FAIL", "kafka", "", "takes no login"},
 		finding{"FAIL", "database", "", "SASL authentication failed"},
 		finding{"FAIL", "registry", "", "refuses the credentials"})
 	e.learns(p)

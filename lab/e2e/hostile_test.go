@@ -160,7 +160,7 @@ func tooMuch() map[string]attack {
 			pour(w, "]", deep)
 			fmt.Fprint(w, `}`+page)
 		}},
-		"an envelope of a million nested arrays": {"meta.has_more", func(w http.ResponseWriter, _ *http.Request) {
+		"an envelope of a million nested arrays": {"is missing", func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"data":[],"meta":`)
 			pour(w, `{"page":`, deep)
 			pour(w, "}", deep+1)
