@@ -21,7 +21,8 @@ import (
 // wrong answer here costs requests and loses nothing.
 func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err error) {
 	first, refused := rd.from, ""
-	counted := false                                 // a count proves nothing if no row is shown
+	counted := false // a count proves nothing if no row is shown
+
 	if first == past && rd.src.days[known].waits() { // nothing is settled before that day is read
 		first = known
 	}
@@ -72,19 +73,20 @@ func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err er
 	return err
 }
 
-// earliestDay is before every day of which a service that refuses windows without a first day has rows.
+// earliestDay is where firstGiven stops: rows of earlier days are not expected.
 const earliestDay = -25_567 // 1900-01-01
 
-// firstGiven finds the first day of which the service gives the rows, if it refuses a window without a first
-// day. That refusal says nothing of the rows, so days are asked for alone. Earlier days may be given although
-// one is refused, so firstGiven looks below each that it finds, at ever shorter distances.
+// firstGiven finds the first day that the service answers for, if it refuses a window without a first day.
+// That refusal does not show whether earlier rows exist, so firstGiven asks for single days. The service may
+// answer for a day before one that it refuses. So firstGiven looks below each day that it finds, at ever
+// shorter distances.
 //
-// Only a refusal says that the service has no such day to give, and that has to be one of the day before and
-// one of the window without a first day. If either fails in another way, its rows may be there: a part of the
-// service's data may be down, or the first rows of that day cannot be read. So the day before is read then.
-// It stays open, and nothing is settled past it.
+// Days are left out only if the service refuses both the day before and the window without a first day. If
+// either request fails in another way, rows may be there: a part of the service's data may be down, or the
+// first rows of that day cannot be read. Then the day before is read. It stays open, and settled stays before
+// it.
 //
-// A full reading is to meet every row, and cannot show that there are none before that day.
+// A full reading has to meet every row, and cannot show that no earlier rows exist. So it ends with an error.
 func (rd *read) firstGiven(ctx context.Context, dimension int, refused string) (first day, err error) {
 	name := rd.src.cfg.Resource.Name
 	if rd.req.Kind != poller.Pass {
