@@ -66,9 +66,10 @@ func (r *chunkReader) probe(
 	return last, met, tx.close(nil)
 }
 
-// bound returns the place up to which the next rows of q are read: that of the last of limit rows. It is nil if
-// there are none, or if the first has no id: it is read without a bound then. If no query can read the first key, because the server computes all keys to sort them,
-// search finds the place before the key that it cannot read, and the rows before that are read first.
+// bound returns the place up to which the next rows of q are read: that of the last of limit rows. It is nil
+// if there are none, or if the first has no id: then that row is read without a bound. If no query can read the
+// first key, because the server computes all keys to sort them, search finds the place before the key that it
+// cannot read, and the rows before that are read first.
 func (r *chunkReader) bound(ctx context.Context, q query, after key, limit int) (*key, error) {
 	last, _, err := r.probe(ctx, "", q, after, r.unread, limit)
 	if r.unread != nil && last == nil && err == nil { // all rows before it were read
