@@ -103,10 +103,30 @@ func (p *pass) says(a Answer, page int) string {
 	case !a.isLast() || a.Failed != "":
 	case page == 0 && len(a.Rows) == 0:
 		return "there are no rows" // it may have none for another reason
+	case a.Unsure: // look has asked for it again
 	case !p.m.set.Growing && len(a.Rows) > 0 && (p.isFull(a) || p.r.short || p.backward && page > 0):
 		return "no more follow" // it may show a row that has left
 	}
 	return ""
+}
+
+// look asks for a page. If the answer does not say whether more follow, look asks for the page behind it. If
+// that has nothing, look asks for the first one again: its rows are then read after that was known, and it is
+// the last page.
+func (p *pass) look(page, size int) Answer {
+	a := p.get(page, size)
+	if !a.Unsure {
+		return a
+	}
+	a.Rows = slices.Clone(a.Rows)
+	next := p.get(page+1, size)
+	if next.More || len(next.Rows) > 0 {
+		a.More, a.Unsure = true, false
+		return a
+	}
+	again := p.get(page, size)
+	again.Count, again.Doubt = max(again.Count, a.Count), cmp.Or(again.Doubt, a.Doubt, next.Doubt)
+	return again
 }
 
 func (p *pass) get(page, size int) Answer {
