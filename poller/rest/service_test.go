@@ -73,6 +73,8 @@ type service struct {
 	// omits is what an answer after which nothing follows leaves out: has_more or meta; null: has_more is null;
 	// never: no answer has it.
 	omits string
+	// shows is how many rows of any window it shows, and counts. Then it says that nothing follows; 0: all.
+	shows int
 	rng   *rand.Rand
 	// hidden is what the answer leaves out of a row, such as `,"brand":"b"`; nil: nothing.
 	hidden func(product) string
@@ -151,6 +153,9 @@ func (s *service) list(w http.ResponseWriter, q url.Values) {
 		slices.SortStableFunc(match, s.order)
 	} else {
 		s.rng.Shuffle(len(match), func(i, j int) { match[i], match[j] = match[j], match[i] })
+	}
+	if s.shows > 0 {
+		match = match[:min(len(match), s.shows)]
 	}
 	page, _ := strconv.Atoi(q.Get("page"))
 	size, _ := strconv.Atoi(q.Get("page_size"))

@@ -25,8 +25,10 @@ type Page struct {
 	Number, Size int
 	// Count is the number of matching rows or that of this page: the service's document leaves it open.
 	Count int
-	// More is set if more pages follow. Unsure is set if the page has rows, and does not say whether more follow.
-	More, Unsure bool
+	// More is set if more pages follow.
+	More bool
+	// Unsure is set if the page has rows, and does not say whether more follow.
+	Unsure bool
 	// Date is the service's clock when it made the answer. MinInstant if the answer does not say.
 	Date schemas.Instant
 	// Age is how long before its request the answer was made, as far as it shows. Such an answer is from a
@@ -57,8 +59,8 @@ var (
 // member that comes twice the last counts, as in most readers of JSON, unless that one would end a window:
 // null for rows, no for has_more. A page without rows may have null for them (a nil slice of Go), or no data
 // at all (encoders that leave out what is empty). Some encoders leave out what is false, has_more with it,
-// and some services leave out meta on the last page. So a list of rows, or a part of meta, has to show that the
-// answer is a page. One that says that it failed is none, whatever its status: it would be taken for the
+// and some services leave out meta on the last page. So a list of rows, or a part of meta, has to show that
+// the answer is a page. One that says that it failed is none, whatever its status: it would be taken for the
 // end of a window.
 func openPage(body []byte, rows [][]byte) (Page, error) {
 	p := Page{Rows: rows[:0], Number: -1, Size: -1, Count: -1}

@@ -166,7 +166,8 @@ func (s *shelf) faulty() *shelf {
 // looks like the end wherever it comes.
 func (s *shelf) omitting() {
 	most := 1
-	if !s.faults && s.hollow == 0 && s.lag == 0 && s.uneven == 0 && s.grants == (grants{}) && s.more != moreForEver {
+	if !s.faults && s.hollow == 0 && s.lag == 0 && s.uneven == 0 && s.grants == (grants{}) &&
+		s.more != moreForEver {
 		most = 2
 	}
 	s.omits = rapid.IntRange(0, most).Draw(s.t, "leaves out whether more follow")
