@@ -18,8 +18,8 @@ func listed(page, size int, rows ...uint64) Answer {
 	return a
 }
 
-// Row 0 is deleted behind the first answer, and row 3 slips to page 0, where it cannot be read. Row 7 comes. So
-// as many rows are met as are counted.
+// Row 0 is deleted behind the first answer, and row 3 slips to page 0, where it cannot be read. Row 7 comes.
+// So as many rows are met as are counted.
 func TestARowThatIsSteppedOverIsNotMadeUpForByOneThatWasDeleted(t *testing.T) {
 	asked := 0
 	ask := func(_ Span, page, size int) (Answer, error) {
