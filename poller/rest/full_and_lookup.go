@@ -135,7 +135,10 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 			}
 			asked[on] = append(asked[on], days)
 		}
-		apart := day(len(rd.sought) / manySuspects)
+		apart := day(0)
+		if question == bothDays {
+			apart = day(len(rd.sought) / manySuspects)
+		}
 		for on, spans := range asked {
 			for _, days := range joined(spans, apart) {
 				w, growing := window{always, on.created}, days.To > s.lastPast()
@@ -171,7 +174,8 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 	return rd.finish(ctx, &poller.Done{Started: rd.req.Started, Complete: rd.req.Everywhere, Empty: empty})
 }
 
-// manySuspects is from how many on windows are joined although days between them are asked for in vain.
+// manySuspects is how many suspects may each have a window of their own created and updated day. If there are
+// more, the windows of one created day are joined, over a day more for each further thousand.
 const manySuspects = 1000
 
 // joined returns spans of one length in order. It merges those that overlap, or are not further apart.

@@ -206,3 +206,22 @@ func TestALookupEndsIfTheServiceRefusesCreatedAndUpdatedDaysTogether(t *testing.
 		t.Errorf("%d requests were refused: done %+v, %v", refusals, got.done, err)
 	}
 }
+
+func TestWindowsOfAFewSuspectsAreJoinedOnlyIfTheyOverlap(t *testing.T) {
+	single := func(days ...day) (list []span) {
+		for _, d := range days {
+			list = append(list, span{From: d, To: d})
+		}
+		return list
+	}
+	for apart, want := range map[day][]span{
+		0: single(1, 2, 5, 9),
+		1: {{From: 1, To: 2}, {From: 5, To: 5}, {From: 9, To: 9}},
+		3: {{From: 1, To: 5}, {From: 9, To: 9}},
+		4: {{From: 1, To: 9}},
+	} {
+		if got := joined(single(9, 2, 1, 5, 2), apart); !slices.Equal(got, want) {
+			t.Errorf("apart %d: %v, expected %v", apart, got, want)
+		}
+	}
+}
