@@ -454,3 +454,21 @@ func TestThePageBeforeAnEmptyOneIsReadAgainIfItDoesNotSayThatItIsTheLast(t *test
 		}
 	}
 }
+
+// The service says of every page that no more follow, and counts the page.
+func TestAFullPageBehindWhichRowsStandIsNotTheLastWhateverTheServiceSays(t *testing.T) {
+	s := &plain{rows: plainRows(50, 1)}
+	ask := func(created Span, page, size int) (Answer, error) {
+		a, err := s.ask(created, page, min(size, 20))
+		a.More, a.Count, a.Size = false, len(a.Rows), min(size, 20)
+		return a, err
+	}
+	o, err := drive(NewReader(true).Read(Set{Created: Span{20_000, 20_000}}), ask)
+	if err != nil || o.Whole {
+		t.Errorf("%+v, %v", o, err)
+	}
+	s.rows = s.rows[:20]
+	if o, err = drive(NewReader(true).Read(Set{Created: Span{20_000, 20_000}}), ask); err != nil || !o.Whole {
+		t.Errorf("of one full page: %+v, %v", o, err)
+	}
+}

@@ -212,12 +212,14 @@ func (p *pass) different() []uint64 {
 // A service may show only so many pages of a set, and say of the last that nothing follows. That page is
 // full then, and unless the count contradicts it, only this gives it away. So the end of its rows is asked
 // for with pages of a row less: of page+1 full pages, the last page+1 rows stand on page number page+1.
-// hidden: they do not.
+// hidden: they do not. If page 0 is the last of a set that gains no rows, more than one row there shows that
+// others are hidden.
 func (p *pass) endsWith(page int, a Answer) {
 	p.last, p.end, p.said, p.exact, p.hidden = page, len(a.Rows), a.Count, a.isLast(), false
 	if size := p.end - 1; p.exact && p.isFull(a) && !p.r.CountsAll && page+1 < size {
 		b := p.get(page+1, size)
-		p.hidden = len(b.Rows) == 0 && (!b.More || b.Failed != "") // an empty page in the middle says more
+		p.hidden = len(b.Rows) == 0 && (!b.More || b.Failed != "") || // an empty page in the middle says more
+			page == 0 && !p.m.set.Growing && len(b.Rows) > 1
 	}
 }
 
