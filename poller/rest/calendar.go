@@ -138,6 +138,12 @@ func (c *calendar) begin(d day) day {
 	return d - 1
 }
 
+// narrow returns the least of the service's days that have the rows of the UTC day of i, as far as is known.
+func (c *calendar) narrow(i schemas.Instant) span {
+	d := dayOf(i)
+	return span{From: d - c.margin, To: d + c.margin}
+}
+
 // around returns the service's days that can have the rows of the UTC day of i, in any zone. It ends a day
 // later than zones need, because a service may read the last date as its midnight.
 func around(i schemas.Instant) span {

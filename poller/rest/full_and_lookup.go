@@ -98,32 +98,51 @@ func (s *Source) complete(ctx context.Context, rd *read, w window) error {
 // The first question is the row's UTC day, where most rows are. If the answer does not show the row, that
 // proves nothing: the service may cut days in another zone, and the row may have another created_at than its
 // record, or none. So lookup asks for the days around, by created_* and then by updated_*. A row that these
-// answers do not show may have got another created_at and another updated_at, which no poll meets. So if the
-// request is Everywhere, lookup then reads all rows by updated_*. A full reading has read them by created_*.
+// answers do not show may be hidden: a service may show only so many rows of any window, and count no more.
+// Polls met the row in a narrower one. So lookup asks for its created day and its updated day together. A
+// service may refuse that, which proves nothing.
+//
+// The row may also have got another created_at and another updated_at, which no poll meets. So if the request
+// is Everywhere, lookup then reads all rows by updated_*. A full reading has read them by created_*.
 func (s *Source) lookup(ctx context.Context, rd *read) error {
 	rd.sought = map[int64]bool{}
 	for _, suspect := range rd.req.Suspects {
 		rd.sought[suspect.ID] = true
 	}
-	for question := range 3 {
-		var asked [2][]span // by dimension
+	const bothDays = 3
+	type axis struct { // of the days that a question is for
+		dimension int
+		created   span // asked for as well, of updated days
+	}
+	for question := range bothDays + 1 {
+		asked := map[axis][]span{}
 		for _, suspect := range rd.req.Suspects {
 			dimension, at := created, suspect.CreatedAt
-			if question == 2 || question == 0 && at == schemas.MinInstant {
+			if question >= 2 || question == 0 && at == schemas.MinInstant {
 				dimension, at = updated, suspect.UpdatedAt
 			}
 			if at == schemas.MinInstant || !rd.sought[suspect.ID] {
 				continue
 			}
-			days := around(at)
-			if question == 0 {
+			days, on := around(at), axis{dimension, always}
+			switch {
+			case question == 0:
 				days = span{From: dayOf(at), To: dayOf(at)}
+			case question == bothDays && suspect.CreatedAt == schemas.MinInstant:
+				continue
+			case question == bothDays:
+				days, on.created = s.calendar.narrow(at), s.calendar.narrow(suspect.CreatedAt)
 			}
-			asked[dimension] = append(asked[dimension], days)
+			asked[on] = append(asked[on], days)
 		}
-		for dimension, spans := range asked {
-			for _, days := range joined(spans) {
-				w, growing := on(dimension, days), days.To > s.lastPast()
+		apart := day(0)
+		if question == bothDays {
+			apart = day(len(rd.sought) / manySuspects)
+		}
+		for on, spans := range asked {
+			for _, days := range joined(spans, apart) {
+				w, growing := window{always, on.created}, days.To > s.lastPast()
+				w[on.dimension] = days
 				if growing {
 					w = s.bounded(w)
 				}
@@ -133,7 +152,7 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 				}
 				// The questions after the first ask for its days again. Once all suspects are shown, a row that cannot be
 				// read may be another one.
-				if last := question > 0 && len(rd.sought) > 0; !o.Whole && (last || !o.Failed) {
+				if last := question > 0 && question < bothDays && len(rd.sought) > 0; !o.Whole && (last || !o.Failed) {
 					return rd.incomplete(ctx, w, o)
 				}
 			}
@@ -155,11 +174,15 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 	return rd.finish(ctx, &poller.Done{Started: rd.req.Started, Complete: rd.req.Everywhere, Empty: empty})
 }
 
-// joined returns spans of one length in order. It merges those that overlap.
-func joined(spans []span) (list []span) {
+// manySuspects is how many suspects may each have a window of their own created and updated day. If there are
+// more, the windows of one created day are joined, over a day more for each further thousand.
+const manySuspects = 1000
+
+// joined returns spans of one length in order. It merges those that overlap, or are not further apart.
+func joined(spans []span, apart day) (list []span) {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.From, b.From) })
 	for _, s := range spans {
-		if n := len(list); n > 0 && list[n-1].To >= s.From {
+		if n := len(list); n > 0 && list[n-1].To+apart >= s.From {
 			list[n-1].To = s.To
 		} else {
 			list = append(list, s)

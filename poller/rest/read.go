@@ -188,7 +188,7 @@ func (rd *read) answer(
 	} else if p.Number >= 0 && s.firstPage >= 0 && p.Number != s.firstPage+page {
 		return beyond // the service gives the last page instead of one past the end
 	}
-	a := paging.Answer{More: p.More, Count: p.Count, Size: p.Size, Doubt: doubt}
+	a := paging.Answer{More: p.More, Unsure: p.Unsure, Count: p.Count, Size: p.Size, Doubt: doubt}
 	if p.Age > s.cfg.Overlap {
 		// An older state that is shown for an overlap is taken for the row's. So rows may not be older.
 		return a
@@ -197,7 +197,7 @@ func (rd *read) answer(
 		rd.oldest = made
 	}
 	// Sets are cut by the days on which rows were created. A set that fits a page, or is one day, is not cut.
-	several := p.More || page > 0 || p.Count > len(p.Rows)
+	several := p.More || p.Unsure || page > 0 || p.Count > len(p.Rows)
 	rd.parse(&a, p.Rows, w[created], several && !w[created].Single())
 	for _, row := range a.Rows {
 		if row.Updated != paging.NoTime {
@@ -281,7 +281,7 @@ func (rd *read) glance(
 		if doubt = cmp.Or(doubt, cached(p.Age)); enough(p) {
 			return doubt, nil
 		}
-		if !p.More || s.reader.NoEnd && len(p.Rows) == 0 {
+		if !p.More && !p.Unsure || s.reader.NoEnd && len(p.Rows) == 0 {
 			return cmp.Or(doubt, missed), nil
 		}
 		page++

@@ -27,6 +27,8 @@ type Page struct {
 	Count int
 	// More is set if more pages follow.
 	More bool
+	// Unsure is set if the page has rows, and does not say whether more follow.
+	Unsure bool
 	// Date is the service's clock when it made the answer. MinInstant if the answer does not say.
 	Date schemas.Instant
 	// Age is how long before its request the answer was made, as far as it shows. Such an answer is from a
@@ -56,18 +58,20 @@ var (
 // Names of members are read whatever their case and the signs between their words: has_more, hasMore. Of a
 // member that comes twice the last counts, as in most readers of JSON, unless that one would end a window:
 // null for rows, no for has_more. A page without rows may have null for them (a nil slice of Go), or no data
-// at all (encoders that leave out what is empty). So meta has to show that the answer is a page. One that
-// says that it failed is none, whatever its status: it would be taken for the end of a window.
+// at all (encoders that leave out what is empty). Some encoders leave out what is false, has_more with it,
+// and some services leave out meta on the last page. So a list of rows, or a part of meta, has to show that
+// the answer is a page. One that says that it failed is none, whatever its status: it would be taken for the
+// end of a window.
 func openPage(body []byte, rows [][]byte) (Page, error) {
 	p := Page{Rows: rows[:0], Number: -1, Size: -1, Count: -1}
 	body = bytes.TrimPrefix(body, byteOrderMark)
 	s := schemas.NewScanner(body)
 	var meta, noArray []byte
-	failed := false
+	failed, listed := false, false
 	for s.Open('{'); s.More('}'); {
 		switch name := plain(s.Name()); {
 		case name == "data" && s.Peek() == '[':
-			noArray, p.Rows = nil, p.Rows[:0]
+			noArray, p.Rows, listed = nil, p.Rows[:0], true
 			for s.Open('['); s.More(']'); {
 				row, _ := s.Value()
 				if len(p.Rows) == maxRows {
@@ -94,10 +98,11 @@ func openPage(body []byte, rows [][]byte) (Page, error) {
 	case noArray != nil && shape(noArray) != "null":
 		return p, fmt.Errorf(`"data" is %s, expected an array`, shape(noArray))
 	}
-	return p, p.readMeta(meta)
+	return p, p.readMeta(meta, listed)
 }
 
-func (p *Page) readMeta(meta []byte) error {
+// readMeta reads what meta says of the page. listed is set if the answer has a list of rows.
+func (p *Page) readMeta(meta []byte, listed bool) error {
 	s := schemas.NewScanner(meta)
 	var more []byte
 	for s.Open('{'); s.More('}'); {
@@ -116,12 +121,18 @@ func (p *Page) readMeta(meta []byte) error {
 		}
 	}
 	var known bool
-	if p.More, known = boolean(more); !known || !s.Whole() {
+	p.More, known = boolean(more)
+	p.Unsure = !known && len(p.Rows) > 0
+	if shown := listed || max(p.Number, p.Size, p.Count) >= 0; !s.Whole() && !isAbsent(meta) ||
+		!known && (!shown || !isAbsent(more)) {
 		return fmt.Errorf(`the answer is no page: "meta" is %s, and "has_more" in it is %s, expected true or false`,
 			shape(meta), shape(more))
 	}
 	return nil
 }
+
+// isAbsent reports whether a member is left out, or null.
+func isAbsent(value []byte) bool { return len(value) == 0 || string(value) == "null" }
 
 // plain returns the name of a member in lower case, without its quotes and the signs between its words.
 func plain(name []byte) string {

@@ -52,6 +52,7 @@ func TestARowThatFailsAndPagesThatAreTooHeavyKeepNoOtherRowFromBeingRead(t *test
 		s.changes, s.pages, s.countLast, s.count = 0, 0, false, countTotal
 		s.more = moreTrue
 		s.failing()
+		s.omitting()
 		s.hiccups, s.wall = false, 0
 		r := s.reader(0)
 		if rapid.Bool().Draw(t, "asks for what is granted") {
@@ -356,6 +357,7 @@ func readOpenWindows(t *testing.T, several bool) {
 		s.replicas()
 		s.changing()
 		s.failing()
+		s.omitting()
 		if !several {
 			if s.lag = min(s.lag, 2); s.hollow > 0 || s.lag > 0 || s.grants.dim > 0 {
 				s.grants, s.says = grants{}, 0

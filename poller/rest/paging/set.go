@@ -26,6 +26,8 @@ type Answer struct {
 	Rows []Row
 	// More is set if more pages follow.
 	More bool
+	// Unsure is set if the page has rows, and the answer does not say whether more follow.
+	Unsure bool
 	// Count is how many rows the set has, or this page: services differ. -1 if it is absent.
 	Count int
 	// Size is how many rows a page has by the service's own word. -1 if it is absent.
