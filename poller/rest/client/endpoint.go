@@ -108,8 +108,10 @@ func (e *Endpoint) Page(ctx context.Context, query string, most int) (p Page, er
 			return p, nil
 		}
 		e.Release() // before the wait: others may want to read large answers meanwhile
-		failed.Tries, failed.Took = tries, time.Since(began)
-		spent += failed.Took
+		took := time.Since(began)
+		if spent += took; failed.Status != 0 && took > c.cfg.RequestTimeout/2 {
+			failed.Slow = c.cfg.RequestTimeout / 2
+		}
 		last := tries >= c.cfg.Attempts || spent >= max(longestTries, 2*c.cfg.RequestTimeout) ||
 			tries >= unclearTries && unclear(failed.Status) && !failed.Rate
 		switch status := failed.Status; {

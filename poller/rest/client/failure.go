@@ -13,7 +13,7 @@ import (
 // the rate, the key, the address or the connection, or the caller has ended the request.
 func Failure(err error, path string) *RequestError {
 	failed, ok := errors.AsType[*RequestError](err)
-	if !ok || failed.Path != path || failed.ForRate() || failed.Status == http.StatusUnauthorized ||
+	if !ok || failed.Path != path || failed.Rate || failed.Status == http.StatusUnauthorized ||
 		errors.As(err, new(*httpclient.RedirectError)) {
 		return nil
 	}
