@@ -101,8 +101,9 @@ func (t *tokens) fetch(ctx context.Context) error {
 	t.config.ClientSecret = secret
 	token, err := t.config.Token(context.WithValue(ctx, oauth2.HTTPClient, t.login.TokenHTTP))
 	if err != nil {
-		err = fmt.Errorf("%w: kafka.sasl.token_url %s %w: perhaps that address, kafka.sasl.username (the client's "+
-			"id), kafka.sasl.password or kafka.sasl.parameters is wrong", errNoToken, t.login.TokenURL, t.describe(err))
+		err = fmt.Errorf("%w: kafka.sasl.token_url %s %w: perhaps that address, kafka.sasl.username (the "+
+			"client's id), kafka.sasl.password or kafka.sasl.parameters is wrong",
+			errNoToken, t.login.TokenURL, t.describe(err))
 		if ctx.Err() == nil { // or the client was closed, and the endpoint may be well
 			t.putOff(err)
 		}

@@ -2,11 +2,14 @@ package client
 
 import (
 	"cmp"
+	_ "embed" // ordinary
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -100,29 +103,33 @@ func Refusal(err error) *RequestError {
 	return nil
 }
 
+// Failure returns the failure of a request to path that err stands for, if it may depend on what was asked
+// for: the same request may fail again while others are answered. Otherwise it returns nil. Then err is about
+// the rate, the key, the address or the connection, or the caller has ended the request.
+func Failure(err error, path string) *RequestError {
+	failed, ok := errors.AsType[*RequestError](err)
+	if !ok || failed.Path != path || failed.Rate || failed.Status == http.StatusUnauthorized ||
+		errors.As(err, new(*httpclient.RedirectError)) {
+		return nil
+	}
+	if broken, ok := errors.AsType[*net.OpError](err); ok && broken.Op == "dial" {
+		return nil
+	}
+	return failed
+}
+
 const (
 	// maxMessage limits what is shown of a message, in bytes.
 	maxMessage = 300
 	// maxCodes limits the codes of one body that are looked at. The status may stand before the code.
 	maxCodes = 4
-	// ordinary are the words of a message that are shown: those of the document and of common frameworks,
-	// databases and gateways. No word that is also a usual name of a person or a place belongs here.
-	ordinary = "" +
-		" a access after all allowed already an and any api are as at available bad be because before " +
-		"between both but by bytes can can't cancel canceled canceling cancelled cannot column combine " +
-		"combined connect connection connections could create created created_from created_to data database " +
-		"date dates days deadlock denied detected did division do does doesn't due empty equal error exceed " +
-		"exceeded exceeds exception exist exists expected expired failed field find first for forbidden " +
-		"format found from future gateway greater has have high id if in index integer internal invalid is " +
-		"isn't it json key large last late later less limit many max maximum memory message missing more " +
-		"most must next no not null number of offset old on one only or order order_id orders out over page " +
-		"page_size pages parameter parameters past per permission products query range rate refused " +
-		"relation request requests required response result results row rows server service shard shards " +
-		"shipments should size snapshot statement status support supported than that the there this time " +
-		"timeout timestamp to today too unable unauthorized unavailable unexpected unknown unsupported up " +
-		"updated updated_from updated_to upstream use users valid value values was were when window with " +
-		"without write written wrong year years yyyy-mm-dd zero "
 )
+
+// ordinary are the words of a message that are shown: those of the document and of common frameworks,
+// databases and gateways. No word that is also a usual name of a person or a place belongs there.
+//
+//go:embed ordinary.txt
+var ordinary string
 
 var (
 	// code and message match what services say of an error, wherever it stands in the body. A code is a word of
@@ -164,7 +171,7 @@ func shown(message string) string {
 	message = words.ReplaceAllStringFunc(message[:min(len(message), maxMessage)], func(word string) string {
 		bare := strings.Trim(word, "'.,+-*_")
 		number := numeral.MatchString(bare)
-		switch common := strings.Contains(ordinary, " "+strings.ToLower(bare)+" "); {
+		switch common := slices.Contains(strings.Fields(ordinary), strings.ToLower(bare)); {
 		case bare == "":
 			return word
 		case common, number && after:

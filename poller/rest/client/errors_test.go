@@ -68,7 +68,9 @@ func TestAnErrorHasTheServicesWordsWithoutPersonalData(t *testing.T) {
 			!strings.HasPrefix(err.Error(), "/store-orders?updated_from=2026-11-20&page=7 answered 500 ") {
 			t.Errorf("%s: %v, want %q", body, err, want)
 		}
-		for _, secret := range []string{"planted", "Planted", "PLANTED", "müller", "123", "Person", "Street", "12345678", "1234 "} {
+		for _, secret := range []string{
+			"planted", "Planted", "PLANTED", "müller", "123", "Person", "Street", "12345678", "1234 ",
+		} {
 			if err != nil && strings.Contains(err.Error(), secret) {
 				t.Errorf("%s: %v shows %q", body, err, secret)
 			}
