@@ -108,10 +108,8 @@ func (e *Endpoint) Page(ctx context.Context, query string, most int) (p Page, er
 			return p, nil
 		}
 		e.Release() // before the wait: others may want to read large answers meanwhile
-		took := time.Since(began)
-		if spent += took; failed.Status != 0 && took > c.cfg.RequestTimeout/2 {
-			failed.Slow = c.cfg.RequestTimeout / 2
-		}
+		failed.Slow = time.Since(began).Truncate(c.cfg.RequestTimeout / 2)
+		spent += time.Since(began)
 		last := tries >= c.cfg.Attempts || spent >= max(longestTries, 2*c.cfg.RequestTimeout) ||
 			tries >= unclearTries && unclear(failed.Status) && !failed.Rate
 		switch status := failed.Status; {

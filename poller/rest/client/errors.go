@@ -30,7 +30,7 @@ type RequestError struct {
 	Code, Message string
 	// Rate is set if the service refuses the request for the rate of requests.
 	Rate bool
-	// Slow is half of the timeout if the answer took longer than that. Otherwise it is zero.
+	// Slow is half of the timeout if the answer took longer than that. It is zero if the answer took less.
 	Slow time.Duration
 	// Err is why no answer came, or why a 200 cannot be used. Nil if the status says it.
 	Err error
@@ -48,7 +48,7 @@ func (e *RequestError) Error() string {
 	if e.Message != "" {
 		text += fmt.Sprintf(" (%q)", e.Message)
 	}
-	if e.Slow != 0 {
+	if e.Slow != 0 && e.Status != 0 {
 		text += fmt.Sprintf(" after more than %s", e.Slow)
 	}
 	if e.Err != nil {

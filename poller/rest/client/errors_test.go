@@ -39,7 +39,7 @@ func TestAnErrorHasTheServicesWordsWithoutPersonalData(t *testing.T) {
 			`("result window is too large, from + size must be <= 10,000, updated_to=9999-12-31 isn't")`},
 		{`{"message":["page_size must not be greater than 100","'page' must be an integer"]}`,
 			`("page_size must not be greater than 100")`},
-		{`{"message":"planted must be updated by planted planted of planted"}`,
+		{`{"message":"planted must be updated by planted Planted of planted"}`,
 			`("… must be updated by … of …")`},
 		{`{"message":"value PLANTED or o'planted or müller is invalid"}`, `("value … or … or … is invalid")`},
 		{`{"message":"user 030 123 456 or 030 - 123 - 456"}`, `("… or 030 - …")`},
