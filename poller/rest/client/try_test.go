@@ -118,7 +118,7 @@ func TestAnswersThatAreNoneAreBoundedAndTold(t *testing.T) {
 		}, true, 2 * (maxRedirects + 1), "not followed"},
 		"a web page with status 200": {func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, "<!doctype html><p>welcome")
-		}, false, 2, "the last took less than 5s). Perhaps store.base_url is not"},
+		}, false, 2, "the body is not a JSON object: it is HTML or XML. Perhaps store.base_url is not"},
 		"nothing with status 204": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusNoContent)
 		}, true, 1, "answered 204"},
