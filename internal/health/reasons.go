@@ -17,6 +17,10 @@ var Reasons = []Reason{
 			"Settled stays before them",
 		Remedy: "correct at the service the field that the text names, and it goes on by itself; or, if the " +
 			"schema is too narrow, change it (schemas.dir) and restart", See: "Changing a schema"},
+	{Code: "row_without_id", State: Blocked, Says: "a row has no id (NULL)",
+		Means: "the database cannot read a row at that place or behind it, and finds such a row by its id. Rows " +
+			"before it are published. Settled stays before it",
+		Remedy: "give each row of the table an id, and it goes on by itself"},
 	{Code: "column_gone", State: Blocked, Says: "has no column",
 		Means: "a column was renamed or dropped, or the table was replaced by one without it. Nothing is " +
 			"published, so that null does not replace good values",

@@ -27,7 +27,7 @@ const firstStamp, lastStamp = -211_813_488_000_000_000, 9_223_371_331_199_999_99
 
 // errNoKey is the error of probe if the first row has no id. No place stands for it alone.
 var errNoKey = &poller.BlockedError{What: "a row has no id (NULL), and the database cannot read a row at the " +
-	"same place or after it. Such a row is found by its id. Give each row an id"}
+	"same place or behind it. Such a row is found by its id: give each row one"}
 
 // isAboutRow returns true if the value of a row may be the cause of err.
 func (r *chunkReader) isAboutRow(err error) bool {
