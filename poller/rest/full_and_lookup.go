@@ -21,7 +21,11 @@ func (s *Source) full(ctx context.Context, rd *read) error {
 	if from != past {
 		// Rows created before From and updated since. They become more: rows come in by being updated.
 		w := window{updated: {From: from, To: future}, created: {From: past, To: from - 1}}
-		if err := s.complete(ctx, rd, w); err != nil || rd.replan {
+		read := func() error { return s.complete(ctx, rd, w) }
+		if s.alone { // a row that is updated meanwhile comes to a day that is read later
+			read = func() error { return s.everything(ctx, rd, updated, from) }
+		}
+		if err := read(); err != nil || rd.replan {
 			return err
 		}
 	}
@@ -42,7 +46,9 @@ func (s *Source) first(rd *read, margin day) day {
 }
 
 // lastPast returns a day that is over in every zone. Days up to it gain no more rows.
-func (s *Source) lastPast() day { return dayOf(s.clock.Over().Add(-s.cfg.Overlap)) - 2 }
+func (s *Source) lastPast() day {
+	return dayOf(s.clock.Over().Add(-s.cfg.Overlap)) - 2 - s.calendar.widened
+}
 
 // today is the day of the service's clock. A date after it is sent only if nothing else will do: a service
 // may refuse it.
@@ -102,6 +108,10 @@ func (s *Source) complete(ctx context.Context, rd *read, w window) error {
 // request is Everywhere, lookup then reads all rows by updated_*. A full reading has read them by created_*.
 func (s *Source) lookup(ctx context.Context, rd *read) error {
 	rd.sought = map[int64]bool{}
+	most := future // days of one window
+	if s.form >= limited {
+		most = fewDays
+	}
 	for _, suspect := range rd.req.Suspects {
 		rd.sought[suspect.ID] = true
 	}
@@ -122,7 +132,7 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 			asked[dimension] = append(asked[dimension], days)
 		}
 		for dimension, spans := range asked {
-			for _, days := range joined(spans) {
+			for _, days := range joined(spans, most) {
 				w, growing := on(dimension, days), days.To > s.lastPast()
 				if growing {
 					w = s.bounded(w)
@@ -155,11 +165,14 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 	return rd.finish(ctx, &poller.Done{Started: rd.req.Started, Complete: rd.req.Everywhere, Empty: empty})
 }
 
-// joined returns spans of one length in order. It merges those that overlap.
-func joined(spans []span) (list []span) {
+// fewDays is how many days a service may be asked for that perhaps limits them.
+const fewDays = 6
+
+// joined returns spans of one length in order. It merges those that overlap, up to so many days.
+func joined(spans []span, most day) (list []span) {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.From, b.From) })
 	for _, s := range spans {
-		if n := len(list); n > 0 && list[n-1].To >= s.From {
+		if n := len(list); n > 0 && list[n-1].To >= s.From && s.To-list[n-1].From < most {
 			list[n-1].To = s.To
 		} else {
 			list = append(list, s)
