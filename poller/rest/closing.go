@@ -65,7 +65,7 @@ func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err er
 			first = day(sort.Search(int(rd.last), hasRows))
 		}
 		if err == nil && refused != "" {
-			rd.src.cfg.Log.Info("the service refuses earlier days: rows are read from this one on",
+			rd.src.cfg.Log.Info("the service does not give earlier days: rows are read from this one on",
 				zap.Stringer("day", first), zap.String("why", refused))
 		}
 	}
@@ -93,9 +93,13 @@ const (
 // A full reading has to meet every row, and cannot show that no earlier rows exist. So it ends with an error.
 func (rd *read) firstGiven(ctx context.Context, dimension int, refused string) (first day, err error) {
 	s, name := rd.src, rd.src.cfg.Resource.Name
-	if rd.req.Kind != poller.Pass {
+	refuses := client.Refusal(rd.failed) != nil
+	switch {
+	case rd.req.Kind != poller.Pass && refuses:
 		return 0, fmt.Errorf("%s: not all rows can be read, because the service refuses a window without a first "+
 			"day: %s. Set resources.%s.start to the first day of which it gives rows", name, refused, name)
+	case rd.req.Kind != poller.Pass:
+		return 0, fmt.Errorf("%s: not all rows can be read: %s", name, refused)
 	}
 	answers := func(days span) (answered bool) {
 		if err == nil {
@@ -106,7 +110,6 @@ func (rd *read) firstGiven(ctx context.Context, dimension int, refused string) (
 		}
 		return answered
 	}
-	refuses := client.Refusal(rd.failed) != nil
 	first = rd.last + 1
 	for earlier := true; earlier; {
 		earlier = false
@@ -124,8 +127,7 @@ func (rd *read) firstGiven(ctx context.Context, dimension int, refused string) (
 		first--
 	case first < earliestLimited && !answers(span{From: first, To: rd.last}) && client.Refusal(rd.failed) != nil:
 		first = earliestLimited
-		s.cfg.Log.Warn("the service limits the days of a window: rows are read from 2000-01-01 on. Set " +
-			"resources." + name + ".start to the first day with rows: that is faster, and may be earlier")
+		s.cfg.Log.Warn("the service limits the days of a window: a first load reads rows from 2000-01-01 on")
 		// The days since then take long. Today comes first.
 		w := s.bounded(on(updated, span{From: rd.open, To: future}))
 		set := rd.set(w, true)

@@ -371,6 +371,9 @@ func (rd *read) flush(ctx context.Context, done *poller.Done) error {
 	b := rd.batch
 	b.Settled, b.Done, b.Dialect = rd.settled, done, rd.src.cfg.Dialect.Found()
 	b.Nulls = rd.src.parser.Nulls()
+	if rd.failed != nil && rd.req.Kind == poller.Pass {
+		b.Failed = rd.failed.Error()
+	}
 	if !rd.oldest.IsZero() {
 		b.Age = time.Since(rd.oldest)
 	}
@@ -443,7 +446,10 @@ func (rd *read) failure(ctx context.Context, w window, page, size int, p *client
 		}
 		_, err := s.endpoint.Page(ctx, question, 1)
 		s.endpoint.Release()
-		if err == nil {
+		switch {
+		case err == nil && rd.req.Kind == poller.Pass && time.Since(rd.flushed) >= s.linger:
+			return failed, rd.flush(ctx, nil) // people see why it takes long
+		case err == nil:
 			return failed, nil
 		}
 		also := client.Failure(err, s.cfg.Resource.Path)
