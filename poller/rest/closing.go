@@ -126,14 +126,17 @@ func (rd *read) firstGiven(ctx context.Context, dimension int, refused string) (
 	case first > earliestDay && !refuses:
 		first--
 	case first < earliestLimited && !answers(span{From: first, To: rd.last}) && client.Refusal(rd.failed) != nil:
-		first = earliestLimited
-		s.cfg.Log.Warn("the service limits the days of a window: a first load reads rows from 2000-01-01 on")
-		// The days since then take long. Today comes first.
+		// The days since then take long, so today comes first. It shows whether the window was refused for its
+		// length, or perhaps for a row.
 		w := s.bounded(on(updated, span{From: rd.open, To: future}))
 		set := rd.set(w, true)
 		set.Once = true
 		if err == nil {
 			_, err = rd.pages(ctx, w, s.reader.Read(set))
+		}
+		if s.form == limited {
+			first = earliestLimited
+			s.cfg.Log.Warn("the service limits the days of a window: a first load reads rows from 2000-01-01 on")
 		}
 	}
 	return first, err
