@@ -72,7 +72,8 @@ var Reasons = []Reason{
 		Remedy: "set store.api_key to a valid key and restart (a key in a file needs no restart), or to \"\", " +
 			"and one is fetched"},
 	{Code: "redirect", State: Blocked, Says: "it redirects to",
-		Means: "a redirect to another address is not followed, because the API key would go with the request",
+		Means: "a redirect to another address is not followed, because the API key would go with the request. Three " +
+			"within the service's own address are followed",
 		Remedy: "if the service lives there now, set store.base_url and restart; otherwise ask which proxy " +
 			"stands before the service"},
 	{Code: "service_unusable", State: Blocked,
@@ -107,7 +108,7 @@ var Reasons = []Reason{
 		Says: "never showed them all | it takes several pages and was read once",
 		Means: "the order changes between requests, and nothing says how many rows there are. Today's pages are " +
 			"then read once in each poll, for half a minute, or three times as long as several passes took",
-		Remedy: "nothing: several passes are tried again. If it stays for days, `storestream sweep users`, and " +
+		Remedy: "nothing: several passes are tried again. If it stays for days, `storestream sweep RESOURCE`, and " +
 			"ask the service's owner for an order that holds, or a count"},
 	{Code: "endless_pages", State: SettlingDelayed, Says: "the service says for ever that more pages follow",
 		Means: "`has_more` is true also behind the last row, and `meta.count` does not show how many rows there " +
@@ -129,7 +130,7 @@ var Reasons = []Reason{
 		Remedy: "let the service grant 1,000 rows a page, or set source: postgres and restart"},
 	{Code: "unfiltered", State: SettlingDelayed, Says: "as if it did not filter by updated_at",
 		Means:  "the service sends rows that the request left out, so no answer shows that a day was read whole",
-		Remedy: "ask the service's owner. `storestream sweep users` compares meanwhile: it asks by created_at"},
+		Remedy: "ask the service's owner. `storestream sweep RESOURCE` compares meanwhile: it asks by created_at"},
 	{Code: "cached", State: SettlingDelayed, Says: "answers are out of a cache | by its own Date",
 		Means: "answers have an `Age`, although every request asks for fresh ones (`Cache-Control: no-cache`): " +
 			"the lag grows, and rows of answers older than the overlap are not published. Or an answer about a day " +
@@ -160,7 +161,7 @@ var Reasons = []Reason{
 	{Code: "letters_full", State: SettlingDelayed, Says: "as many as may have dead letters",
 		Means: "more than 100,000 rows of the resource cannot be published. The rest of them waits without a " +
 			"letter; rows that can be published are published",
-		Remedy: "correct the rows at the service, then `storestream sweep orders`", See: "Dead letters"},
+		Remedy: "correct the rows at the service, then `storestream sweep RESOURCE`", See: "Dead letters"},
 	{Code: "older_version", State: Deferred, Says: "came back older than",
 		Means: "rows show an older updated_at than was published, or the same with other content: transactions " +
 			"that committed in the other order, two changes within a second, a replica that lags, a correction",

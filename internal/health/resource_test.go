@@ -276,7 +276,7 @@ func TestEveryReasonIsKnownByItsText(t *testing.T) {
 		if want == Deferred || want == Incomplete {
 			want = SettlingDelayed
 		}
-		if r.State != want || !strings.HasPrefix(r.Remedy, reason.Remedy) ||
+		if r.State != want || !strings.HasPrefix(r.Remedy, strings.ReplaceAll(reason.Remedy, "RESOURCE", "orders")) ||
 			ReasonOf(r.State, r.Trouble.Why) != reason {
 			t.Errorf("%s: %s -> %s", reason.Code, r.State, r.Remedy)
 		}
@@ -290,5 +290,14 @@ func TestEveryReasonIsKnownByItsText(t *testing.T) {
 		if got == nil || got.Code != code {
 			t.Errorf("%+v, expected the wrapped reason", got)
 		}
+	}
+}
+
+// Requests of the first load fail, and it goes on beside them. The reason is shown, and nothing is ready.
+func TestAFirstLoadShowsWhichRequestFails(t *testing.T) {
+	r := polled(trouble(watermark.Trouble{Failing: true, Publishes: true}))
+	r.AsOf, r.Passes = nil, 0
+	if r.Judge(); r.State != FirstLoad || r.Text() != "so it is" || r.Ready() || r.UpToDate {
+		t.Errorf("%s: %s, ready %v", r.State, r.Text(), r.Ready())
 	}
 }

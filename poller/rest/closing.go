@@ -65,7 +65,7 @@ func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err er
 			first = day(sort.Search(int(rd.last), hasRows))
 		}
 		if err == nil && refused != "" {
-			rd.src.cfg.Log.Info("the service refuses earlier days: rows are read from this one on",
+			rd.src.cfg.Log.Info("the service does not give earlier days: rows are read from this one on",
 				zap.Stringer("day", first), zap.String("why", refused))
 		}
 	}
@@ -73,8 +73,12 @@ func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err er
 	return err
 }
 
-// earliestDay is where firstGiven stops: rows of earlier days are not expected.
-const earliestDay = -25_567 // 1900-01-01
+const (
+	// earliestDay is where firstGiven stops: rows of earlier days are not expected. earliestLimited is the same
+	// if the service limits the days of a window. To 1900 it would take thousands of requests.
+	earliestDay     = -25_567 // 1900-01-01
+	earliestLimited = 10_957  // 2000-01-01
+)
 
 // firstGiven finds the first day that the service answers for, if it refuses a window without a first day.
 // That refusal does not show whether earlier rows exist, so firstGiven asks for single days. The service may
@@ -88,26 +92,29 @@ const earliestDay = -25_567 // 1900-01-01
 //
 // A full reading has to meet every row, and cannot show that no earlier rows exist. So it ends with an error.
 func (rd *read) firstGiven(ctx context.Context, dimension int, refused string) (first day, err error) {
-	name := rd.src.cfg.Resource.Name
-	if rd.req.Kind != poller.Pass {
+	s, name := rd.src, rd.src.cfg.Resource.Name
+	refuses := client.Refusal(rd.failed) != nil
+	switch {
+	case rd.req.Kind != poller.Pass && refuses:
 		return 0, fmt.Errorf("%s: not all rows can be read, because the service refuses a window without a first "+
 			"day: %s. Set resources.%s.start to the first day of which it gives rows", name, refused, name)
+	case rd.req.Kind != poller.Pass:
+		return 0, fmt.Errorf("%s: not all rows can be read: %s", name, refused)
 	}
-	gives := func(d day) (answered bool) {
+	answers := func(days span) (answered bool) {
 		if err == nil {
-			_, err = rd.glance(ctx, on(dimension, span{From: d, To: d}), 0, 1, func(client.Page) (enough bool) {
+			_, err = rd.glance(ctx, on(dimension, days), 0, 1, func(client.Page) (enough bool) {
 				answered = true
 				return true
 			})
 		}
 		return answered
 	}
-	refuses := client.Refusal(rd.failed) != nil
 	first = rd.last + 1
 	for earlier := true; earlier; {
 		earlier = false
 		for step := day(1 << 15); step > 0; step /= 2 {
-			if first-step >= earliestDay && gives(first-step) {
+			if first-step >= earliestDay && answers(span{From: first - step, To: first - step}) {
 				first, earlier = first-step, true
 			}
 		}
@@ -118,6 +125,19 @@ func (rd *read) firstGiven(ctx context.Context, dimension int, refused string) (
 		err = fmt.Errorf("%s: the service gives no rows of past days: %s", name, refused)
 	case first > earliestDay && !refuses:
 		first--
+	case first < earliestLimited && !answers(span{From: first, To: rd.last}) && client.Refusal(rd.failed) != nil:
+		// The days since then take long, so today comes first. It shows whether the window was refused for its
+		// length, or perhaps for a row.
+		w := s.bounded(on(updated, span{From: rd.open, To: future}))
+		set := rd.set(w, true)
+		set.Once = true
+		if err == nil {
+			_, err = rd.pages(ctx, w, s.reader.Read(set))
+		}
+		if s.form == limited {
+			first = earliestLimited
+			s.cfg.Log.Warn("the service limits the days of a window: a first load reads rows from 2000-01-01 on")
+		}
 	}
 	return first, err
 }
@@ -132,7 +152,7 @@ func (rd *read) closeDays(ctx context.Context, dimension int) error {
 	s := rd.src
 	known, batches, verb := s.days, &s.batches, "closing "
 	if rd.req.Kind != poller.Pass {
-		known, batches, verb = days{}, &batchOfDays{days: 1}, "reading all rows of "
+		known, batches, verb = days{}, &batchOfDays{days: 1, most: s.batches.most}, "reading all rows of "
 	}
 	last, unbounded, read := rd.last, rd.unbounded, past // the last day that was read
 	if rd.from == past {
@@ -159,9 +179,12 @@ func (rd *read) closeDays(ctx context.Context, dimension int) error {
 		s.cfg.Doing(verb + days.String())
 		w := on(dimension, asked)
 		m := batches.machine(s.reader, rd.set(w, false), days.Length(), next == last)
+		rd.failed = nil
 		o, err := rd.pages(ctx, w, m)
 		if err == nil && !rd.replan {
-			if batches.adapt(days.Length(), o, s.reader) {
+			refused := o.Failed && client.Refusal(rd.failed) != nil
+			again := batches.adapt(days.Length(), refused, o, s.reader)
+			if s.batches.most = batches.most; again {
 				continue
 			}
 			err = rd.checkEnd(ctx, w, &o)

@@ -21,7 +21,11 @@ func (s *Source) full(ctx context.Context, rd *read) error {
 	if from != past {
 		// Rows created before From and updated since. They become more: rows come in by being updated.
 		w := window{updated: {From: from, To: future}, created: {From: past, To: from - 1}}
-		if err := s.complete(ctx, rd, w); err != nil || rd.replan {
+		read := func() error { return s.complete(ctx, rd, w) }
+		if s.alone { // a row that is updated meanwhile comes to a day that is read later
+			read = func() error { return s.everything(ctx, rd, updated, from) }
+		}
+		if err := read(); err != nil || rd.replan {
 			return err
 		}
 	}
@@ -42,7 +46,9 @@ func (s *Source) first(rd *read, margin day) day {
 }
 
 // lastPast returns a day that is over in every zone. Days up to it gain no more rows.
-func (s *Source) lastPast() day { return dayOf(s.clock.Over().Add(-s.cfg.Overlap)) - 2 }
+func (s *Source) lastPast() day {
+	return dayOf(s.clock.Over().Add(-s.cfg.Overlap)) - 2 - s.calendar.widened
+}
 
 // today is the day of the service's clock. A date after it is sent only if nothing else will do: a service
 // may refuse it.
@@ -106,6 +112,10 @@ func (s *Source) complete(ctx context.Context, rd *read, w window) error {
 // is Everywhere, lookup then reads all rows by updated_*. A full reading has read them by created_*.
 func (s *Source) lookup(ctx context.Context, rd *read) error {
 	rd.sought = map[int64]bool{}
+	most := future // days of one window
+	if s.form >= limited {
+		most = fewDays
+	}
 	for _, suspect := range rd.req.Suspects {
 		rd.sought[suspect.ID] = true
 	}
@@ -128,7 +138,7 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 			switch {
 			case question == 0:
 				days = span{From: dayOf(at), To: dayOf(at)}
-			case question == bothDays && suspect.CreatedAt == schemas.MinInstant:
+			case question == bothDays && (s.alone || suspect.CreatedAt == schemas.MinInstant):
 				continue
 			case question == bothDays:
 				days, on.created = s.calendar.narrow(at), s.calendar.narrow(suspect.CreatedAt)
@@ -140,7 +150,7 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 			apart = day(len(rd.sought) / manySuspects)
 		}
 		for on, spans := range asked {
-			for _, days := range joined(spans, apart) {
+			for _, days := range joined(spans, apart, most) {
 				w, growing := window{always, on.created}, days.To > s.lastPast()
 				w[on.dimension] = days
 				if growing {
@@ -174,15 +184,20 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 	return rd.finish(ctx, &poller.Done{Started: rd.req.Started, Complete: rd.req.Everywhere, Empty: empty})
 }
 
-// manySuspects is how many suspects may each have a window of their own created and updated day. If there are
-// more, the windows of one created day are joined, over a day more for each further thousand.
-const manySuspects = 1000
+const (
+	// manySuspects is how many suspects may each have a window of their own created and updated day. If there
+	// are more, the windows of one created day are joined, over a day more for each further thousand.
+	manySuspects = 1000
+	// fewDays is how many days a service may be asked for that perhaps limits them.
+	fewDays = 6
+)
 
-// joined returns spans of one length in order. It merges those that overlap, or are not further apart.
-func joined(spans []span, apart day) (list []span) {
+// joined returns spans of one length in order. It merges those that overlap, or are not further apart, up to
+// so many days.
+func joined(spans []span, apart, most day) (list []span) {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.From, b.From) })
 	for _, s := range spans {
-		if n := len(list); n > 0 && list[n-1].To+apart >= s.From {
+		if n := len(list); n > 0 && list[n-1].To+apart >= s.From && s.To-list[n-1].From < most {
 			list[n-1].To = s.To
 		} else {
 			list = append(list, s)

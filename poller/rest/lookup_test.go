@@ -220,7 +220,7 @@ func TestWindowsOfAFewSuspectsAreJoinedOnlyIfTheyOverlap(t *testing.T) {
 		3: {{From: 1, To: 5}, {From: 9, To: 9}},
 		4: {{From: 1, To: 9}},
 	} {
-		if got := joined(single(9, 2, 1, 5, 2), apart); !slices.Equal(got, want) {
+		if got := joined(single(9, 2, 1, 5, 2), apart, future); !slices.Equal(got, want) {
 			t.Errorf("apart %d: %v, expected %v", apart, got, want)
 		}
 	}

@@ -80,7 +80,7 @@ type read struct {
 func (rd *read) set(w window, growing bool) paging.Set {
 	s := rd.src
 	return paging.Set{Created: w[created], Growing: growing, Today: s.today() + s.calendar.margin,
-		Began: int64(s.clock.Service())}
+		Began: int64(s.clock.Service()), Uncut: s.alone && w[updated] != always}
 }
 
 // settle moves settled over the days before firstOpen, which was read, whole or not. A closed day that is not
@@ -110,7 +110,7 @@ func (rd *read) pages(ctx context.Context, w window, m *paging.Machine) (o pagin
 		if err != nil {
 			failed, err = rd.failure(ctx, part, q.Page, q.Size, &p, err)
 		}
-		if err != nil {
+		if err != nil || rd.replan {
 			return o, err
 		}
 		a := rd.answer(p, failed, part, q.Page, asked)
@@ -146,7 +146,7 @@ func (rd *read) pages(ctx context.Context, w window, m *paging.Machine) (o pagin
 // before that, the Date that came before was another server's, or this one is from a cache.
 func (rd *read) early(w window, growing bool, made schemas.Instant) string {
 	if growing || made == schemas.MinInstant ||
-		made >= startOf(min(w[updated].To, w[created].To)+1).Add(rd.src.cfg.Overlap) {
+		made >= startOf(min(w[updated].To, w[created].To)+1+rd.src.calendar.widened).Add(rd.src.cfg.Overlap) {
 		return ""
 	}
 	return "by its own Date, an answer was made before this was over: the service's servers have " +
@@ -371,6 +371,9 @@ func (rd *read) flush(ctx context.Context, done *poller.Done) error {
 	b := rd.batch
 	b.Settled, b.Done, b.Dialect = rd.settled, done, rd.src.cfg.Dialect.Found()
 	b.Nulls = rd.src.parser.Nulls()
+	if rd.failed != nil && rd.req.Kind == poller.Pass {
+		b.Failed = rd.failed.Error()
+	}
 	if !rd.oldest.IsZero() {
 		b.Age = time.Since(rd.oldest)
 	}
@@ -443,7 +446,10 @@ func (rd *read) failure(ctx context.Context, w window, page, size int, p *client
 		}
 		_, err := s.endpoint.Page(ctx, question, 1)
 		s.endpoint.Release()
-		if err == nil {
+		switch {
+		case err == nil && rd.req.Kind == poller.Pass && time.Since(rd.flushed) >= s.linger:
+			return failed, rd.flush(ctx, nil) // people see why it takes long
+		case err == nil:
 			return failed, nil
 		}
 		also := client.Failure(err, s.cfg.Resource.Path)
@@ -454,24 +460,35 @@ func (rd *read) failure(ctx context.Context, w window, page, size int, p *client
 	return nil, refused(err)
 }
 
-// A service may refuse a window with one bound. Then both are sent: the first day that there is, and the
-// last one, or the day after tomorrow if the service refuses dates that far off. Rows of later days are then
-// read once their day has come. A read that looks for deleted rows is to meet them too, so it asks for the
-// last day.
+// A service may refuse a window for its form, and answer it in another one:
+//
+//   - With one bound. Then both are sent: the first day that there is, and the last one, or tomorrow or the
+//     day after if the service refuses that. Rows of later days are then read once their day has come. A read
+//     that looks for deleted rows is to meet them too, so it asks for the last day, unless the service limits
+//     the days of a window. Then a row of a later day is met by a lookup, which asks for the row's own days.
+//   - That begins and ends on one day. Then the day after is sent as the end (calendar.widened).
+//   - Of both dimensions. Then each is asked for alone (Source.alone).
+//   - Of many days. Then closeDays asks for fewer (batchOfDays.most), and always for the day after: to find
+//     out how to_ dates are read takes windows of many days.
+//
+// A refusal may have another cause: the days, or a row. So a form is taken for refused only if the service
+// refuses it for other days as well.
 const (
 	oneBound = iota
 	toTheLastDay
+	limited // up to tomorrow, in any read
 	toTheDayAfterTomorrow
 
 	firstDay = -719_162  // 0001-01-01
-	lastDay  = 2_932_896 // 9999-12-31
+	lastDay  = 2_932_895 // 9999-12-30. The day after may be written for it
 )
 
 // query is the request for a page of w, in the form that the service accepts.
 func (rd *read) query(w window, page, size int) string {
 	form, to := rd.src.form, day(lastDay)
-	if form == toTheDayAfterTomorrow && rd.req.Kind != poller.Full && !rd.req.Everywhere {
-		to = rd.src.today() + 2
+	deletions := rd.req.Kind == poller.Full || rd.req.Everywhere
+	if form == limited || form == toTheDayAfterTomorrow && !deletions {
+		to = rd.src.today() + 2 - rd.src.calendar.widened
 	}
 	for i := range w {
 		switch {
@@ -482,29 +499,59 @@ func (rd *read) query(w window, page, size int) string {
 			w[i].To = max(to, w[i].From)
 		}
 	}
-	return w.query(rd.src.calendar.midnights, page, size)
+	return w.query(rd.src.calendar.dayAfter(), page, size)
 }
 
-// otherForm asks for page 0 of w, which the service refuses, with both bounds. If it is answered, p becomes
-// the answer.
+// otherForm asks for page 0 of w, which the service refuses, in another form. If it is answered, p becomes
+// the answer. It sets replan if days are asked for in another way from now on.
 func (rd *read) otherForm(ctx context.Context, w window, size int, p *client.Page) (answered bool) {
-	s := rd.src
-	was, asked := s.form, rd.query(w, 0, size)
-	for s.form < toTheDayAfterTomorrow {
-		s.form++
+	s, c, was := rd.src, &rd.src.calendar, rd.src.form
+	before := rd.query(w, 0, size)
+	answers := func() bool {
 		query := rd.query(w, 0, size)
-		if query == asked {
+		answer, err := s.endpoint.Page(ctx, query, 1)
+		if err == nil {
+			*p = answer
+			s.cfg.Log.Info("the service refuses windows of one form, and answers those of another",
+				zap.String("refused", before), zap.String("answered", query))
+		}
+		before = query
+		return err == nil
+	}
+	refuses := func(w window) bool {
+		_, err := s.endpoint.Page(ctx, rd.query(w, 0, 1), 1)
+		s.endpoint.Release()
+		return client.Refusal(err) != nil
+	}
+	far := on(updated, span{From: lastDay - 1, To: lastDay})
+	for s.form < limited {
+		if s.form++; rd.query(w, 0, size) == before {
 			continue
 		}
-		if answer, err := s.endpoint.Page(ctx, query, 1); err == nil {
-			*p = answer
-			s.cfg.Log.Info("the service refuses a window without a first or a last day: both are sent",
-				zap.String("refused", asked), zap.String("sent", query))
+		if s.form == limited && refuses(far) {
+			s.form = toTheDayAfterTomorrow
+		}
+		if answers() {
+			if s.form == limited {
+				c.widened, rd.replan = 1, true
+			}
 			return true
 		}
-		asked = query
 	}
 	s.form = was
+	today, now := s.today(), span{From: s.today(), To: future}
+	oneDay := w[updated].Single() || w[created].Single()
+	if oneDay && c.widened == 0 && refuses(on(updated, span{From: today, To: today})) {
+		c.widened = 1
+		if rd.replan = answers(); rd.replan {
+			return true
+		}
+		c.widened = 0
+	}
+	if w[updated] != always && w[created] != always && !s.alone && !refuses(on(updated, now)) &&
+		refuses(window{updated: now, created: {From: past, To: today}}) {
+		s.alone, rd.replan = true, true
+	}
 	return false
 }
 

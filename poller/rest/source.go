@@ -56,7 +56,10 @@ type Source struct {
 	batches   batchOfDays // of past days
 	earliest  day         // before it there was no row. past if unknown
 	answered  window      // whose page 0 was answered last. Zero if there is none
-	form      int         // in which windows are asked for (see query)
+	// The form in which windows are asked for: see query. alone is set if the service refuses windows of both
+	// dimensions. Then one that is bounded by updated_at is not cut by created_at.
+	form  int
+	alone bool
 
 	// Results of earlier reads.
 	from schemas.Instant // From of the last pass

@@ -296,7 +296,8 @@ func TestAServiceThatRefusesEarlyDatesIsReadFromTheFirstThatItGives(t *testing.T
 				}
 				full, err := readAll(t.Context(), src, poller.Request{Kind: poller.Full, From: schemas.MinInstant})
 				if needsFrom {
-					if err == nil || full.done != nil || !strings.Contains(err.Error(), "resources.products.start") {
+					start := err != nil && strings.Contains(err.Error(), "resources.products.start")
+					if err == nil || full.done != nil || start != (status < 500) {
 						t.Errorf("full: %+v, %v", full.done, err)
 					}
 				} else if err != nil || !full.done.Complete {
@@ -499,5 +500,24 @@ func TestRowsAreReadBesideAllFailuresWhileTheyMove(t *testing.T) {
 				t.Errorf("settled %s", settled)
 			}
 		}
+	}
+}
+
+// The first load may take long. Its batches say which request failed, before it has ended.
+func TestAFirstLoadSaysAtOnceWhichRequestFails(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products, s.bad = sixDays(), bad(45)
+	src := s.impatient()
+	src.linger = 0
+	said := ""
+	err := each(src.Read(t.Context(), pass(schemas.MinInstant)), func(b poller.Batch) error {
+		if b.Done == nil && said == "" {
+			said = b.Failed
+		}
+		return nil
+	})
+	if err != nil || !strings.Contains(said, "answered 500 internal_error") {
+		t.Errorf("%q, %v", said, err)
 	}
 }

@@ -19,7 +19,7 @@ import (
 // whole. If it contradicts that they are not, learn sets replan.
 func (rd *read) learn(dimension int, at schemas.Instant, asked span) {
 	c, proof := &rd.src.calendar, &rd.proofs[dimension]
-	if asked.To == future {
+	if asked.To == future || c.widened > 0 {
 		return
 	}
 	if c.midnights[dimension] {
@@ -49,7 +49,7 @@ func (rd *read) learnUpTo(ctx context.Context, dimension int, days span) (why st
 	defer rd.src.parser.Missing(nil) // of the rows that are only looked at
 	c, proof := &rd.src.calendar, &rd.proofs[dimension]
 	until := c.clock.Service().Add(-c.overlap)
-	for !c.midnights[dimension] && !proof.Whole {
+	for !c.dayAfter()[dimension] && !proof.Whole {
 		// A row that can decide: by preference it is at no zone's midnight. It is older than the overlap, so
 		// that it is on all pages on which it will be.
 		at := schemas.MinInstant

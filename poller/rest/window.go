@@ -63,9 +63,10 @@ func (w window) String() string {
 	return fmt.Sprintf("rows updated %s and created %s", w[updated], w[created])
 }
 
-// query is the request for one page of w, so that all of its last days is in it: midnights is set for a
-// dimension if its to_ dates are midnights. The service refuses a request without any date, so w has a bound.
-func (w window) query(midnights [2]bool, page, size int) string {
+// query is the request for one page of w, so that all of its last days is in it: dayAfter is set for a
+// dimension if the day after is written for that. The service refuses a request without any date, so w has a
+// bound.
+func (w window) query(dayAfter [2]bool, page, size int) string {
 	v := url.Values{"page": {strconv.Itoa(page)}, "page_size": {strconv.Itoa(size)}}
 	for i, name := range dimensions {
 		if w[i].From != past {
@@ -73,7 +74,7 @@ func (w window) query(midnights [2]bool, page, size int) string {
 		}
 		switch to := w[i].To; {
 		case to == future:
-		case midnights[i]:
+		case dayAfter[i]:
 			v.Set(name+"_to", (to + 1).String())
 		default:
 			v.Set(name+"_to", to.String())

@@ -191,8 +191,9 @@ const maxRedirects = 3
 // a slash at its end, or without. It follows none elsewhere, because the key would go with the request.
 func stayHere(req *http.Request, via []*http.Request) error {
 	to, own := req.URL, via[0].URL
-	if to.Scheme == own.Scheme && to.Host == own.Host && len(via) <= maxRedirects {
+	same := to.Scheme == own.Scheme && to.Host == own.Host
+	if same && len(via) <= maxRedirects {
 		return nil
 	}
-	return &httpclient.RedirectError{To: to.Scheme + "://" + to.Host}
+	return &httpclient.RedirectError{To: to.Scheme + "://" + to.Host, Often: same}
 }

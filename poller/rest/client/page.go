@@ -96,7 +96,7 @@ func openPage(body []byte, rows [][]byte) (Page, error) {
 	case failed:
 		return p, errFailed
 	case noArray != nil && shape(noArray) != "null":
-		return p, fmt.Errorf(`"data" is %s, expected an array`, shape(noArray))
+		return p, fmt.Errorf(`"data" is %s, expected an array of rows`, shape(noArray))
 	}
 	return p, p.readMeta(meta, listed)
 }

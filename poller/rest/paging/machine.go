@@ -210,7 +210,7 @@ func (m *Machine) part(created Span, divisible bool) (Outcome, []Span) {
 		}
 	}
 	switch {
-	case divisible && !r.undated && len(parts) > 1:
+	case divisible && !r.undated && !m.set.Uncut && len(parts) > 1:
 		return o, parts
 	case p.lacks != "":
 		o.Why, o.ButRows = p.complaint(o.Rows), p.exact && !m.block
