@@ -36,6 +36,23 @@ var Reasons = []Reason{
 		Means:  "storestream does not read a column of this type as this field",
 		Remedy: "put the column's type back, or let the table's name lead to a view that casts it"},
 
+	// The REST service, whose own words may be those of a reason below.
+	{Code: "api_key", State: Blocked, Says: "the service does not accept store.api_key",
+		Means: "a key that you set is never replaced by itself",
+		Remedy: "set store.api_key to a valid key and restart (a key in a file needs no restart), or to \"\", " +
+			"and one is fetched"},
+	{Code: "redirect", State: Blocked, Says: "it redirects to",
+		Means: "a redirect to another address is not followed, because the API key would go with the request. Three " +
+			"within the service's own address are followed",
+		Remedy: "if the service lives there now, set store.base_url and restart; otherwise ask which proxy " +
+			"stands before the service"},
+	{Code: "service_unusable", State: Blocked,
+		Says: "the service's answers cannot be used | the service refuses a request | no API key could be fetched",
+		Means: "the service refuses what its description allows (403 and the like were tried several times, in " +
+			"case they refuse for the rate), or does not end its answers, or sends more rows than a page may " +
+			"have, or rows that are far too large. Settled stays before it",
+		Remedy: "ask the service's owner. It is tried again by itself"},
+
 	// The table.
 	{Code: "other_table", State: Blocked, Says: "leads to another table",
 		Means: "the table's name leads to a relation in another schema, or of another kind, which is not read",
@@ -65,23 +82,6 @@ var Reasons = []Reason{
 		Means: "the pooler's own sentence follows",
 		Remedy: "correct user, password, database or startup parameters in postgres.dsn; or, if the pooler is " +
 			"full, raise its max_client_conn, or run fewer instances"},
-
-	// The REST service.
-	{Code: "api_key", State: Blocked, Says: "the service does not accept store.api_key",
-		Means: "a key that you set is never replaced by itself",
-		Remedy: "set store.api_key to a valid key and restart (a key in a file needs no restart), or to \"\", " +
-			"and one is fetched"},
-	{Code: "redirect", State: Blocked, Says: "it redirects to",
-		Means: "a redirect to another address is not followed, because the API key would go with the request. Three " +
-			"within the service's own address are followed",
-		Remedy: "if the service lives there now, set store.base_url and restart; otherwise ask which proxy " +
-			"stands before the service"},
-	{Code: "service_unusable", State: Blocked,
-		Says: "the service's answers cannot be used | the service refuses a request | no API key could be fetched",
-		Means: "the service refuses what its description allows (403 and the like were tried several times, in " +
-			"case they refuse for the rate), or does not end its answers, or sends more rows than a page may " +
-			"have, or rows that are far too large. Settled stays before it",
-		Remedy: "ask the service's owner. It is tried again by itself"},
 
 	// Settling: PostgreSQL.
 	{Code: "open_transaction", State: SettlingDelayed, Says: "is open since",

@@ -284,6 +284,10 @@ func TestEveryReasonIsKnownByItsText(t *testing.T) {
 	if ReasonOf(Blocked, "a transaction (id 7) is open since 03:00") != nil {
 		t.Error("a transaction that is open blocks nothing by itself")
 	}
+	refused := `the service refuses a request: /store-users answered 403 ("the role of this key may not read users")`
+	if got := ReasonOf(Blocked, refused); got == nil || got.Code != "service_unusable" {
+		t.Errorf("%+v: the service's words are taken for those of PostgreSQL", got)
+	}
 	for text, code := range map[string]string{"it falls into too many parts (9)": "too_many_pages",
 		"rows moved while it was looked for how the service reads to_ dates": "open_window_not_read"} {
 		got := ReasonOf(SettlingDelayed, "2026-11-20 cannot be closed: "+text)
