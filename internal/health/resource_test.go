@@ -276,7 +276,8 @@ func TestEveryReasonIsKnownByItsText(t *testing.T) {
 		if want == Deferred || want == Incomplete {
 			want = SettlingDelayed
 		}
-		if r.State != want || !strings.HasPrefix(r.Remedy, strings.ReplaceAll(reason.Remedy, "RESOURCE", "orders")) ||
+		remedy := strings.ReplaceAll(reason.Remedy, "RESOURCE", "orders")
+		if r.State != want || !strings.HasPrefix(r.Remedy, remedy) ||
 			ReasonOf(r.State, r.Trouble.Why) != reason {
 			t.Errorf("%s: %s -> %s", reason.Code, r.State, r.Remedy)
 		}
@@ -284,7 +285,7 @@ func TestEveryReasonIsKnownByItsText(t *testing.T) {
 	if ReasonOf(Blocked, "a transaction (id 7) is open since 03:00") != nil {
 		t.Error("a transaction that is open blocks nothing by itself")
 	}
-	refused := `the service refuses a request: /store-users answered 403 ("the role of this key may not read users")`
+	refused := `the service refuses a request: /store-users answered 403 ("this role may not read users")`
 	if got := ReasonOf(Blocked, refused); got == nil || got.Code != "service_unusable" {
 		t.Errorf("%+v: the service's words are taken for those of PostgreSQL", got)
 	}
