@@ -52,3 +52,17 @@ func TestTheWatermarkSaysWhichRequestOfTheFirstLoadFails(t *testing.T) {
 		t.Errorf("in a later pass: %+v", state.mark.Trouble)
 	}
 }
+
+// People wait for a first load, so its first failure is in the watermark.
+func TestTheFirstFailureOfAFirstLoadIsInTheWatermark(t *testing.T) {
+	s := openShop(t, 3, nil)
+	for as, told := range map[schemas.Instant]bool{schemas.MinInstant: true, s.clock(): false} {
+		s.poller.state.mark.AsOf, s.poller.state.mark.Trouble = as, nil
+		if err := s.poller.writer.reportFailure(errors.New("answered 500"), s.poller.cfg.Clock().Now); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.poller.state.mark.Trouble; (got != nil) != told || told && !got.Failing {
+			t.Errorf("as of %s: %+v", as, got)
+		}
+	}
+}
