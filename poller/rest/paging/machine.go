@@ -250,6 +250,9 @@ func (m *Machine) repeat(first *pass, most int) Outcome {
 	l.enter(first)
 	if m.set.Once {
 		o.Whole, o.Why = r.CountsAll && l.shown(l.count), "it takes several pages and was read once"
+		if !first.sound() { // a second pass would not have read it
+			o.Why = first.complaint(o.Rows)
+		}
 		return o
 	}
 	unsound := 0 // so many passes in a row

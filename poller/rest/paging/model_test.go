@@ -96,6 +96,7 @@ func TestACountedPassThatIsWholeHasNoMissingRowWhateverTheInterleaving(t *testin
 		if chance { // or hardly a pass over several pages is whole
 			s.count, s.changes, s.cached, s.hollow = countTotal, min(s.changes, 3), 0, 0
 			s.countLast = s.countLast || s.uneven == 2
+			s.omits, s.bad, s.heavy = 0, nil, 0
 		}
 		r := s.reader(0)
 		if rapid.IntRange(0, 3).Draw(t, "grants what is asked for") > 0 || chance {
@@ -308,7 +309,7 @@ func TestADayInRandomOrderIsClosedByChanceBelowTheBound(t *testing.T) {
 	t.Logf("%d of %d reads closed the day, by chance %d of which nothing moved and %d that rows left", closed,
 		all, quiet, shrunk)
 	// By chance, pages in random order may repeat so often that they seem to have no end.
-	if stayed > 1+quiet/1000 {
+	if stayed > 3+quiet/100 {
 		t.Errorf("%d of %d days of which nothing moved were not closed", stayed, quiet)
 	}
 	if quiet*4 < all || shrunk*20 < all {
