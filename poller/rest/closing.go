@@ -125,19 +125,9 @@ func (rd *read) firstGiven(ctx context.Context, dimension int, refused string) (
 		err = fmt.Errorf("%s: the service gives no rows of past days: %s", name, refused)
 	case first > earliestDay && !refuses:
 		first--
-	case first < earliestLimited && !answers(span{From: first, To: rd.last}) && client.Refusal(rd.failed) != nil:
-		// The days since then take long, so today comes first. It shows whether the window was refused for its
-		// length, or perhaps for a row.
-		w := s.bounded(on(updated, span{From: rd.open, To: future}))
-		set := rd.set(w, true)
-		set.Once = true
-		if err == nil {
-			_, err = rd.pages(ctx, w, s.reader.Read(set))
-		}
-		if s.form == limited {
-			first = earliestLimited
-			s.cfg.Log.Warn("the service limits the days of a window: a first load reads rows from 2000-01-01 on")
-		}
+	case s.form == limited && first < earliestLimited:
+		first = earliestLimited
+		s.cfg.Log.Warn("the service limits the days of a window: a first load reads rows from 2000-01-01 on")
 	}
 	return first, err
 }
@@ -181,7 +171,7 @@ func (rd *read) closeDays(ctx context.Context, dimension int) error {
 		m := batches.machine(s.reader, rd.set(w, false), days.Length(), next == last)
 		rd.failed = nil
 		o, err := rd.pages(ctx, w, m)
-		if err == nil && !rd.replan {
+		if err == nil {
 			refused := o.Failed && client.Refusal(rd.failed) != nil
 			again := batches.adapt(days.Length(), refused, o, s.reader)
 			if s.batches.most = batches.most; again {
@@ -189,7 +179,7 @@ func (rd *read) closeDays(ctx context.Context, dimension int) error {
 			}
 			err = rd.checkEnd(ctx, w, &o)
 		}
-		if err != nil || rd.replan {
+		if err != nil {
 			return err
 		}
 		switch {
