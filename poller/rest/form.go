@@ -3,7 +3,9 @@ package rest
 import (
 	"context"
 	"errors"
+	"net/url"
 	"slices"
+	"strconv"
 
 	"github.com/storestream/storestream/poller/rest/client"
 )
@@ -46,18 +48,26 @@ func (s *Source) horizon() day {
 	return s.today() + 2 - s.calendar.widened
 }
 
-// query is the request for a page of w, in the form that the service accepts.
+// query is the request for one page of w, in the form that the service accepts, so that all of its last days
+// is in it. The service refuses a request without any date, so w has a bound.
 func (s *Source) query(w window, page, size int) string {
-	for i := range w {
-		switch {
-		case s.form == oneBound || w[i] == always:
-		case w[i].From == past:
-			w[i].From = firstDay
-		case w[i].To == future:
-			w[i].To = max(s.horizon(), w[i].From)
+	v := url.Values{"page": {strconv.Itoa(page)}, "page_size": {strconv.Itoa(size)}}
+	for i, name := range dimensions {
+		from, to := w[i].From, w[i].To
+		if s.form != oneBound && w[i] != always {
+			from = max(from, firstDay)
+		}
+		if to == future && from != past {
+			to = max(s.horizon(), from)
+		}
+		if from != past {
+			v.Set(name+"_from", from.String())
+		}
+		if to != future {
+			v.Set(name+"_to", (to + s.calendar.dayAfter(i)).String())
 		}
 	}
-	return w.query(s.calendar.dayAfter(), page, size)
+	return v.Encode()
 }
 
 // learnForm asks in which form the service answers windows. It reports whether that is another one than it

@@ -46,9 +46,7 @@ func (s *Source) first(rd *read, margin day) day {
 }
 
 // lastPast returns a day that is over in every zone. Days up to it gain no more rows.
-func (s *Source) lastPast() day {
-	return dayOf(s.clock.Over().Add(-s.cfg.Overlap)) - 2 - s.calendar.widened
-}
+func (s *Source) lastPast() day { return s.calendar.lastOver() - 1 + s.calendar.margin }
 
 // today is the day of the service's clock. A date after it is sent only if nothing else will do: a service
 // may refuse it.

@@ -233,7 +233,7 @@ const (
 	fewRows = 3
 )
 
-// glance looks at the pages of w from first on, of so many rows, until one is enough. It hands no row on, so
+// glance looks at the pages of w from one on, of so many rows, until one is enough. It hands no row on, so
 // it may ask for anything. A service may say of a page without rows that more follow: of some pages, or of
 // every page. doubt, if not empty, says why the answers prove nothing.
 //
@@ -241,7 +241,7 @@ const (
 // that fails, it asks up to today. If that fails too, some of the rows may do: those up to yesterday, those
 // of the days that are not settled, those of the last month. That these show nothing proves nothing.
 func (rd *read) glance(
-	ctx context.Context, w window, first, size int, enough func(client.Page) bool,
+	ctx context.Context, w window, page, size int, enough func(client.Page) bool,
 ) (doubt string, err error) {
 	s, rows, skipped, missed := rd.src, 0, 0, ""
 	defer s.endpoint.Release()
@@ -251,7 +251,6 @@ func (rd *read) glance(
 		others = []span{{From: past, To: today}, {From: past, To: today - 1}, {From: rd.firstOpen, To: future},
 			{From: today - 30, To: future}}
 	}
-	page := first
 	for range mostGlances {
 		var failed *client.RequestError
 		p, err := s.endpoint.Page(ctx, s.query(w, page, size), s.reader.Tries())

@@ -78,7 +78,7 @@ func TestWindowsAreAskedForInAFormThatTheServiceAccepts(t *testing.T) {
 		"one day":                     {sameDay, "2026-11-19", "", 300},
 		"both dimensions":             {both, "2026-11-20", "", 300},
 		"both dimensions, or one day": {anyOf(both, sameDay), "2026-11-19", "", 300},
-		"more than 7 days":            {tooLong(7), "2026-11-19", "2026-10-01", 3600},
+		"more than 6 days":            {tooLong(6), "2026-11-19", "2026-10-01", 4200},
 		"more than 31 days":           {tooLong(31), "2026-11-19", "2026-10-01", 900},
 		"more than 90 days":           {tooLong(90), "2026-11-19", "2026-10-01", 500},
 	} {
