@@ -34,8 +34,9 @@ func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err er
 		if err != nil {
 			return true
 		}
-		w, why := on(dimension, span{From: past, To: day(until)}), ""
+		w := on(dimension, span{From: past, To: day(until)})
 		answered = false
+		var why string
 		why, err = rd.glance(ctx, w, 0, 1, func(p client.Page) (enough bool) {
 			answered = true
 			met, counted = met || len(p.Rows) > 0, counted || p.Count > 0
@@ -46,7 +47,10 @@ func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err er
 		}
 		return met || err != nil
 	}
-	met := hasRows(int(rd.last)) || hasRows(int(rd.last))
+	met := hasRows(int(rd.last))
+	if !met { // one empty answer, or one refusal, may have another cause
+		met = hasRows(int(rd.last))
+	}
 	rd.unbounded = answered
 	switch {
 	case err != nil:

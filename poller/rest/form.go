@@ -13,8 +13,8 @@ import (
 // A service may refuse a window for its form, and answer it in another one:
 //
 //   - With one bound. Then both are sent: the first day that there is, and the last one, or the day after
-//     tomorrow if the service refuses that. Rows of later days are then read once their day has come. A full
-//     reading does not meet them. So a lookup asks for the days of each row that it seeks, whichever they are.
+//     tomorrow if the service refuses that. Rows of later days are then read once their day has come. A
+//     full reading does not meet them. So a lookup asks for the days of each row that it seeks.
 //   - That begins and ends on one day. Then the day after is sent as the end (calendar.widened).
 //   - Of both dimensions. Then each is asked for alone (Source.alone).
 //   - Of many days. Then closeDays asks for fewer (batchOfDays.most), and always for the day after: to find

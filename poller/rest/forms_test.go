@@ -28,8 +28,8 @@ func (s *service) twoBounds(last string) {
 }
 
 // A service refuses windows with one bound. Everything is read with both, also rows from before 1970. If it
-// refuses far dates as well, a full reading does not meet a row of a later day. The lookup that seeks this row
-// asks for its day, so it ends with an error, and the row is not taken for deleted.
+// refuses far dates as well, a full reading does not meet a row of a later day. The lookup that seeks this
+// row asks for its day, so it ends with an error, and the row is not taken for deleted.
 func TestAServiceThatWantsBothBoundsIsAskedWithBoth(t *testing.T) {
 	for _, last := range []string{"9999-12-31", "2026-11-22"} {
 		s := newService(t)

@@ -52,8 +52,8 @@ func (s *Source) lastPast() day { return s.calendar.lastOver() - 1 + s.calendar.
 // may refuse it.
 func (s *Source) today() day { return dayOf(s.clock.Service()) }
 
-// bounded returns w, a growing set, without bounds after today, and takes in no less. A day behind the horizon
-// stays: a window without an end would not take it in.
+// bounded returns w, a growing set, without bounds after today, and takes in no less. A day behind the
+// horizon stays: a window without an end would not take it in.
 func (s *Source) bounded(w window) window {
 	today := s.today()
 	for i := range w {

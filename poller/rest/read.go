@@ -422,8 +422,8 @@ func (rd *read) incomplete(ctx context.Context, w window, o paging.Outcome) erro
 // question at that moment (read.failure).
 
 // failure looks into err, the error of a request for a page of w. It returns the failure of this request, if
-// that may be stepped over: the service refuses the number of the page, or answers another question. Otherwise
-// the second error ends the read. It is errReplan if the service answers windows in another form.
+// that may be stepped over: the service refuses the number of the page, or answers another question.
+// Otherwise the second error ends the read. It is errReplan if the service answers windows in another form.
 func (rd *read) failure(ctx context.Context, w window, page, size int, err error) (
 	failed *client.RequestError, _ error,
 ) {

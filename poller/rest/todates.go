@@ -43,8 +43,8 @@ func (rd *read) learn(dimension int, at schemas.Instant, asked span) {
 
 // learnUpTo finds out how the service reads the to_ dates of a dimension, if the rows of some days show it.
 // It publishes nothing. If the service reads them otherwise than this read takes it, it returns errReplan.
-// Else it returns why that could not be found out now. Otherwise the service reads them as this read takes it, or
-// no such row makes a difference.
+// Else it returns why that could not be found out now. Without a reason, the service reads them as this read
+// takes it, or no such row makes a difference.
 func (rd *read) learnUpTo(ctx context.Context, dimension int, days span) (why string, err error) {
 	defer rd.src.parser.Missing(nil) // of the rows that are only looked at
 	c, proof := &rd.src.calendar, &rd.proofs[dimension]
