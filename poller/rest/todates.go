@@ -53,12 +53,13 @@ func (rd *read) learnUpTo(ctx context.Context, dimension int, days span) (why st
 		// A row that can decide: by preference it is at no zone's midnight. It is older than the overlap, so
 		// that it is on all pages on which it will be.
 		at := schemas.MinInstant
-		why, err := rd.times(ctx, dimension, days, func(t schemas.Instant) (enough bool) {
-			if t >= 0 && t < until && proof.Decides(t) {
-				at = t
-			}
-			return at != schemas.MinInstant && at%dialect.Quarter != 0
-		})
+		why, err := rd.glance(ctx, on(dimension, days), 0, paging.PageSize,
+			rd.times(dimension, func(t schemas.Instant) (enough bool) {
+				if t >= 0 && t < until && proof.Decides(t) {
+					at = t
+				}
+				return at != schemas.MinInstant && at%dialect.Quarter != 0
+			}))
 		if why != "" || err != nil || at == schemas.MinInstant {
 			return why, err
 		}
@@ -68,12 +69,13 @@ func (rd *read) learnUpTo(ctx context.Context, dimension int, days span) (why st
 			// midnights, that does no harm. Asked for with the day after they show rows of that, and are
 			// read as in another zone.
 			asked := span{From: alone, To: alone}
-			why, err := rd.times(ctx, dimension, asked, func(t schemas.Instant) (enough bool) {
-				if proof.MetAlone(t); proof.Whole {
-					c.dialect.Prove(toDates[dimension], dialect.Whole, rowAmong(t, asked))
-				}
-				return proof.Whole
-			})
+			why, err := rd.glance(ctx, on(dimension, asked), 0, paging.PageSize,
+				rd.times(dimension, func(t schemas.Instant) (enough bool) {
+					if proof.MetAlone(t); proof.Whole {
+						c.dialect.Prove(toDates[dimension], dialect.Whole, rowAmong(t, asked))
+					}
+					return proof.Whole
+				}))
 			if why != "" || err != nil {
 				return why, err
 			}
@@ -85,10 +87,11 @@ func (rd *read) learnUpTo(ctx context.Context, dimension int, days span) (why st
 			continue
 		}
 		still := false
-		why, err = rd.times(ctx, dimension, days, func(t schemas.Instant) (enough bool) {
-			still = still || t < until && dayOf(t) == d && proof.Decides(t)
-			return still
-		})
+		why, err = rd.glance(ctx, on(dimension, days), 0, paging.PageSize,
+			rd.times(dimension, func(t schemas.Instant) (enough bool) {
+				still = still || t < until && dayOf(t) == d && proof.Decides(t)
+				return still
+			}))
 		switch {
 		case why != "" || err != nil:
 			return why, err
@@ -102,12 +105,12 @@ func (rd *read) learnUpTo(ctx context.Context, dimension int, days span) (why st
 	return "", nil
 }
 
-// times gives take the times by which a dimension goes, of the rows of some days, until one is enough. Out of
-// a cache they prove nothing. doubt, if not empty, says why the answers prove nothing.
+// times gives take the times by which a dimension goes, of the rows of each page, until one is enough. Out of
+// a cache they prove nothing.
 func (rd *read) times(
-	ctx context.Context, dimension int, days span, take func(schemas.Instant) (enough bool),
-) (doubt string, err error) {
-	return rd.glance(ctx, on(dimension, days), 0, paging.PageSize, func(p client.Page) (enough bool) {
+	dimension int, take func(schemas.Instant) (enough bool),
+) func(client.Page) (enough bool) {
+	return func(p client.Page) (enough bool) {
 		for _, raw := range p.Rows {
 			rec, reject := rd.src.parser.Parse(raw)
 			at, ok := rec.UpdatedAt, reject == nil
@@ -119,5 +122,5 @@ func (rd *read) times(
 			}
 		}
 		return false
-	})
+	}
 }
