@@ -56,8 +56,8 @@ type Source struct {
 	batches   batchOfDays // of past days
 	earliest  day         // before it there was no row. past if unknown
 	answered  window      // whose page 0 was answered last. Zero if there is none
-	// The form in which windows are asked for: see query. alone is set if the service refuses windows of both
-	// dimensions. Then one that is bounded by updated_at is not cut by created_at.
+	// The form in which windows are asked for: see learnForm. alone is set if the service refuses a window of
+	// both dimensions. Then one that is bounded by updated_at is not cut by created_at.
 	form  int
 	alone bool
 
@@ -129,17 +129,16 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 				if err = s.planPass(ctx, rd); err == nil {
 					err = rd.closeDays(ctx, updated)
 				}
-				if err == nil && !rd.replan {
+				if err == nil {
 					err = s.readOpenWindow(ctx, rd)
 				}
 			}
-			if rd.replan && err == nil {
-				s.forget() // its last batch is dropped, also if another source has withdrawn the new value
-				handed = rd.handed
-				continue
-			}
 			if err != nil {
 				s.forget() // the rows may not be published: the caller drops the batch in hand when it stops
+			}
+			if errors.Is(err, errReplan) {
+				handed = rd.handed
+				continue
 			}
 			if err != nil && !errors.Is(err, errBrokenOff) {
 				yield(poller.Batch{}, err)
