@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -141,6 +142,51 @@ func TestPollsGoOnBesideARowOfTodayThatFails(t *testing.T) {
 		got.has(t, []product{fresh, s.products[3500]})
 		if s.requests > 100 || !strings.Contains(got.done.Delayed, "could not be read completely") {
 			t.Errorf("%d requests, delayed: %s", s.requests, got.done.Delayed)
+		}
+	}
+}
+
+// Today's rows grow beyond those that the service shows of a window, and counts. A poll that reads them once
+// does not count for lag, and says why.
+func TestAPollThatMissesRowsOfTodayDoesNotCount(t *testing.T) {
+	for _, test := range []struct {
+		refuses bool
+		why     string
+	}{{true, "answered 400 page_too_high"}, {false, "counts 130"}} {
+		s := newService(t)
+		now := at("2026-11-20T12:00:00Z")
+		s.now = func() time.Time { return now }
+		s.products, s.maxPage = oneDay(1, 60, "2026-11-20"), 20
+		s.order = func(a, b product) int { return cmp.Compare(a.id*7919%1009, b.id*7919%1009) }
+		if test.refuses {
+			s.before = func(w http.ResponseWriter, q url.Values) bool {
+				page, _ := strconv.Atoi(q.Get("page"))
+				if page > 3 {
+					refuse(w, 400, "page_too_high")
+				}
+				return page > 3
+			}
+		} else {
+			s.pages = 4
+		}
+		src := s.impatient()
+		poll := pass(midnight("2026-11-20"))
+		got, err := readAll(t.Context(), src, poll)
+		if err != nil || !got.done.Complete {
+			t.Fatalf("%+v, %v", got.done, err)
+		}
+		poll.Complete = false
+		for n := range 3 {
+			now = now.Add(time.Second)
+			if n == 0 {
+				for i := range 70 {
+					s.products = append(s.products, product{id: int64(9000 + i), created: now, updated: now})
+				}
+			}
+			got, err = readAll(t.Context(), src, poll)
+			if err != nil || got.done.Started != schemas.MinInstant || !strings.Contains(got.done.Delayed, test.why) {
+				t.Errorf("poll %d: %+v, %v, expected %q", n, got.done, err, test.why)
+			}
 		}
 	}
 }

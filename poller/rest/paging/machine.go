@@ -251,8 +251,9 @@ func (m *Machine) repeat(first *pass, most int) Outcome {
 	l.enter(first)
 	if m.set.Once {
 		o.Whole, o.Why = r.CountsAll && l.shown(l.count), "it takes several pages and was read once"
-		if !first.sound() { // a second pass would not have read it
-			o.Why = first.complaint(o.Rows)
+		// More passes would not read the rows that the service counts, or announces, behind the last page.
+		if !o.Whole && o.Rows > 0 && (!first.exact && !first.endless || first.contradicted(first.rows)) {
+			o.Why, m.failed = first.complaint(o.Rows), true
 		}
 		return o
 	}
