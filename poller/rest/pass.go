@@ -98,12 +98,6 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 	if rd.firstOpen == open {
 		rd.settle(o.Whole)
 	}
-	if o.Failed && o.Rows == 0 && !o.ButRows {
-		if err := rd.flush(ctx, nil); err != nil {
-			return err
-		}
-		return refused(rd.failed)
-	}
 	done := &poller.Done{Started: rd.req.Started, Complete: o.Whole && rd.delayed == ""}
 	if !o.Whole && (whole || o.Failed) {
 		rd.delay(fmt.Sprintf("the rows updated since %s could not be read completely: %s", open, o.Why))

@@ -146,6 +146,26 @@ func TestPollsGoOnBesideARowOfTodayThatFails(t *testing.T) {
 	}
 }
 
+// A window of which no row comes, beside places that are refused, blocks nothing: the other days are read.
+func TestARefusalBesideAnEmptyPageOfTodayBlocksNothing(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products, s.blank = oneDay(1, 300, "2026-11-20"), true
+	s.before = func(w http.ResponseWriter, q url.Values) bool {
+		page, _ := strconv.Atoi(q.Get("page"))
+		size, _ := strconv.Atoi(q.Get("page_size"))
+		if (page+1)*size > 100 {
+			refuse(w, 422, "past_refused")
+		}
+		return (page+1)*size > 100
+	}
+	got, err := readAll(t.Context(), s.impatient(), pass(midnight("2026-11-20")))
+	if err != nil || got.done.Started != schemas.MinInstant ||
+		!strings.Contains(got.done.Delayed, "422 past_refused") {
+		t.Errorf("%+v, %v", got.done, err)
+	}
+}
+
 // Today's rows grow beyond those that the service shows of a window, and counts. A poll that reads them once
 // does not count for lag, and says why.
 func TestAPollThatMissesRowsOfTodayDoesNotCount(t *testing.T) {
