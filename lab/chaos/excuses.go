@@ -89,8 +89,8 @@ func (x *excuses) restored(did *storefake.Restored, shown func(string, time.Time
 	return back, gone
 }
 
-// steppedBack notes that the service's clock is set back from now by d, or forward if d is negative: settled may
-// go back after it.
+// steppedBack notes that the service's clock is set back from now by d, or forward if d is negative: settled
+// may go back after it.
 func (x *excuses) steppedBack(now time.Time, d time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -98,8 +98,8 @@ func (x *excuses) steppedBack(now time.Time, d time.Duration) {
 	x.hidden = append(x.hidden, [2]int64{now.Add(-d).UnixMilli(), now.UnixMilli()})
 }
 
-// mayHide says whether the service may have hidden a row that is stamped with this instant, in ms since 1970: a
-// replay that ends while its clock is back does not meet the row.
+// mayHide says whether the service may have hidden a row that is stamped with this instant, in ms since 1970:
+// a replay that ends while its clock is back does not meet the row.
 func (x *excuses) mayHide(millis int64) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -75,8 +75,8 @@ func replaysOf(marks []mark) []replay {
 // is set back. A row that a rewrite left as it was may come once more: to PostgreSQL, and so to the floor, it
 // is written after all others.
 //
-// now are the service's rows at the end. A step back to one of these was the service's own: a transaction that
-// began earlier wrote the row later.
+// now are the service's rows at the end. A step back to one of these was the service's own: a transaction
+// that began earlier wrote the row later.
 func (j *report) judgeOrder(versions []version, replays []replay, rewrites []rewrite,
 	setBack func(id int64) []int64, now map[int64]row) {
 	type content struct {

@@ -251,8 +251,8 @@ func (r *chunkReader) rows() int {
 	return max(min(r.limit, cmp.Or(r.careful, r.limit), transactionBytes/r.width), 1)
 }
 
-// larger returns the limit after a good transaction. It doubles, but from half the size that was cut up to that
-// size it grows slowly: twice as many after 45 transactions. Beyond that size the cause of the cut is over.
+// larger returns the limit after a good transaction. It doubles, but from half the size that was cut up to
+// that size it grows slowly: twice as many after 45 transactions. Beyond it the cause of the cut is over.
 func (r *chunkReader) larger() int {
 	if r.limit < r.cut && 2*r.limit >= r.cut {
 		return r.limit + r.limit/64 + 1
