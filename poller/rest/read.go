@@ -265,6 +265,9 @@ func (rd *read) glance(
 		case failed == nil:
 		case page > 0 && client.Refusal(failed) != nil: // it refuses the number of the page
 			return cmp.Or(doubt, missed), nil
+		case size > 1 && client.Refusal(failed) == nil: // perhaps the page is too heavy
+			page, size = page*10, max(1, size/10)
+			continue
 		case len(others) > 0:
 			if w[updated].To <= s.today() {
 				missed = failed.Error()
