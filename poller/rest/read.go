@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -237,13 +238,14 @@ const (
 // it may ask for anything. A service may say of a page without rows that more follow: of some pages, or of
 // every page. doubt, if not empty, says why the answers prove nothing.
 //
-// glance steps over what fails alone, a row in the end. It asks for rows without any bound up to tomorrow. If
-// that fails, it asks up to today. If that fails too, some of the rows may do: those up to yesterday, those
-// of the days that are not settled, those of the last month. That these show nothing proves nothing.
+// glance steps over what fails alone, a row in the end: a page may be too heavy, so smaller ones are asked for
+// first. It asks for rows without any bound up to tomorrow. If that fails, it asks up to today. If that fails
+// too, some of the rows may do: those up to yesterday, those of the days that are not settled, those of the
+// last month. That these show nothing proves nothing.
 func (rd *read) glance(
 	ctx context.Context, w window, page, size int, enough func(client.Page) bool,
 ) (doubt string, err error) {
-	s, rows, skipped, missed := rd.src, 0, 0, ""
+	s, rows, skipped, missed, first, full := rd.src, 0, 0, "", page, size
 	defer s.endpoint.Release()
 	var others []span
 	if today := s.today(); w == (window{always, always}) {
@@ -251,7 +253,7 @@ func (rd *read) glance(
 		others = []span{{From: past, To: today}, {From: past, To: today - 1}, {From: rd.firstOpen, To: future},
 			{From: today - 30, To: future}}
 	}
-	for range mostGlances {
+	for glances := 0; glances < mostGlances; {
 		var failed *client.RequestError
 		p, err := s.endpoint.Page(ctx, s.query(w, page, size), s.reader.Tries())
 		if err != nil {
@@ -272,19 +274,22 @@ func (rd *read) glance(
 			if w[updated].To <= s.today() {
 				missed = failed.Error()
 			}
-			w[updated], others = others[0], others[1:]
+			w[updated], others, page, size = others[0], others[1:], first, full
+			continue
+		case size > 1:
+			missed = cmp.Or(missed, failed.Error())
+			page, size = page*10, max(1, size/10)
 			continue
 		default:
 			missed = cmp.Or(missed, failed.Error())
-			if size > 1 {
-				page, size = page*10, max(1, size/10)
-			} else if page, skipped = page+1, skipped+1; skipped == fewRows || client.Refusal(failed) != nil {
+			if page, skipped = page+1, skipped+1; skipped == fewRows || client.Refusal(failed) != nil {
 				return cmp.Or(doubt, missed), nil
 			}
 			continue
 		}
 		s.reader.LearnCount(p.Count, max(size, len(p.Rows)))
 		rows += len(p.Rows)
+		glances++
 		if doubt = cmp.Or(doubt, cached(p.Age)); enough(p) {
 			return doubt, nil
 		}
@@ -432,8 +437,15 @@ func (rd *read) failure(ctx context.Context, w window, page, size int, err error
 ) {
 	s := rd.src
 	query, refusal := s.query(w, page, size), client.Refusal(err) != nil
+	now, before := span{From: s.today(), To: future}, span{From: past, To: s.today() - 1}
+	others := []window{s.answered, on(updated, now), on(updated, before)}
 	if page == 0 && refusal && !rd.formLearned {
-		if rd.formLearned = true; s.learnForm(ctx) {
+		rd.formLearned = true
+		answers, changed := s.learnForm(ctx, query)
+		if !answers {
+			others = slices.Delete(others, 1, 2)
+		}
+		if changed {
 			s.cfg.Log.Info("the service refuses windows of one form, and answers those of another", zap.Error(err),
 				zap.Bool("both_bounds", s.form > oneBound), zap.Bool("day_after", s.calendar.widened > 0),
 				zap.Bool("one_dimension", s.alone))
@@ -449,8 +461,7 @@ func (rd *read) failure(ctx context.Context, w window, page, size int, err error
 	}
 	s.reader.Failed()
 	rd.failed = failed
-	now, before := span{From: s.today(), To: future}, span{From: past, To: s.today() - 1}
-	for _, other := range []window{s.answered, on(updated, now), on(updated, before)} {
+	for _, other := range others {
 		question := s.query(other, 0, 1)
 		if question == query || other == (window{}) {
 			continue

@@ -221,9 +221,10 @@ func (s *Source) query(w window, page, size int) string {
 	return v.Encode()
 }
 
-// learnForm asks in which form the service answers windows. It reports whether that is another one than it
-// was taken for. If the service answers for today in no form, learnForm learns nothing.
-func (s *Source) learnForm(ctx context.Context) (changed bool) {
+// learnForm asks in which form the service answers windows, after it has refused a request. changed is set if
+// that is another form than it was taken for. If the service answers for today in no form, answers is not
+// set, and learnForm learns nothing.
+func (s *Source) learnForm(ctx context.Context, refused string) (answers, changed bool) {
 	c, today := &s.calendar, s.today()
 	form, widened, alone := s.form, c.widened, s.alone
 	now, before := on(updated, span{From: today, To: future}), on(updated, span{From: past, To: today - 1})
@@ -236,7 +237,7 @@ func (s *Source) learnForm(ctx context.Context) (changed bool) {
 	refuses := func(w window) bool { return client.Refusal(ask(w)) != nil }
 	// The first form in which the service answers all of some windows; limited, if there is none.
 	answering := func(windows ...window) int {
-		fails := func(w window) bool { return ask(w) != nil }
+		fails := func(w window) bool { return s.query(w, 0, 1) == refused || ask(w) != nil }
 		for s.form = oneBound; s.form < limited && slices.ContainsFunc(windows, fails); {
 			s.form++
 		}
@@ -245,7 +246,7 @@ func (s *Source) learnForm(ctx context.Context) (changed bool) {
 	switch nearest := answering(now); {
 	case nearest == limited:
 		s.form = form
-		return false
+		return false, false
 	case answering(now, before) == limited && nearest < nearDays: // it refuses early days, or a row
 		s.form = nearest
 	}
@@ -256,5 +257,5 @@ func (s *Source) learnForm(ctx context.Context) (changed bool) {
 		}
 	}
 	s.alone = s.alone || refuses(window{updated: now[updated], created: before[updated]})
-	return s.form != form || c.widened != widened || s.alone != alone
+	return true, s.form != form || c.widened != widened || s.alone != alone
 }

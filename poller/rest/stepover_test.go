@@ -316,6 +316,25 @@ func TestPagesThatAreTooHeavyGetSmaller(t *testing.T) {
 	}
 }
 
+// No row of the last month shows how the service reads to_ dates. So pages of all days have to get smaller.
+func TestPagesOfOldRowsThatAreTooHeavyGetSmaller(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products = slices.Concat(oneDay(1, 150, "2026-09-01"), oneDay(1000, 150, "2026-09-02"))
+	s.before = func(w http.ResponseWriter, q url.Values) bool {
+		size, _ := strconv.Atoi(q.Get("page_size"))
+		if size > 100 {
+			refuse(w, 504, "timeout")
+		}
+		return size > 100
+	}
+	full, err := readAll(t.Context(), s.impatient(), poller.Request{Kind: poller.Full, From: schemas.MinInstant})
+	if err != nil || !full.done.Complete {
+		t.Fatalf("%+v, %v", full.done, err)
+	}
+	full.has(t, s.products)
+}
+
 // refusesDates refuses requests with a date that is not allowed.
 func (s *service) refusesDates(status int, allowed func(name, date string) bool) {
 	s.before = func(w http.ResponseWriter, q url.Values) bool {
