@@ -238,10 +238,10 @@ const (
 // it may ask for anything. A service may say of a page without rows that more follow: of some pages, or of
 // every page. doubt, if not empty, says why the answers prove nothing.
 //
-// glance steps over what fails alone, a row in the end: a page may be too heavy, so smaller ones are asked for
-// first. It asks for rows without any bound up to tomorrow. If that fails, it asks up to today. If that fails
-// too, some of the rows may do: those up to yesterday, those of the days that are not settled, those of the
-// last month. That these show nothing proves nothing.
+// glance steps over what fails alone, a row in the end: a page may be too heavy, so smaller ones are asked
+// for first. It asks for rows without any bound up to tomorrow. If that fails, it asks up to today. If that
+// fails too, some of the rows may do: those up to yesterday, those of the days that are not settled, those
+// of the last month. That these show nothing proves nothing.
 func (rd *read) glance(
 	ctx context.Context, w window, page, size int, enough func(client.Page) bool,
 ) (doubt string, err error) {
@@ -267,7 +267,7 @@ func (rd *read) glance(
 		case failed == nil:
 		case page > 0 && client.Refusal(failed) != nil: // it refuses the number of the page
 			return cmp.Or(doubt, missed), nil
-		case size > 1 && client.Refusal(failed) == nil: // perhaps the page is too heavy
+		case size > 1 && (len(others) == 0 || client.Refusal(failed) == nil): // perhaps it is too heavy
 			page, size = page*10, max(1, size/10)
 			continue
 		case len(others) > 0:
@@ -275,10 +275,6 @@ func (rd *read) glance(
 				missed = failed.Error()
 			}
 			w[updated], others, page, size = others[0], others[1:], first, full
-			continue
-		case size > 1:
-			missed = cmp.Or(missed, failed.Error())
-			page, size = page*10, max(1, size/10)
 			continue
 		default:
 			missed = cmp.Or(missed, failed.Error())
