@@ -115,7 +115,7 @@ func zipped(text string) []byte {
 
 const (
 	tooLong = "longer than 32 MiB"
-	noMore  = "in it is missing, expected true or false"
+	noMore  = "in it is an object, expected true or false"
 )
 
 // aLetter stands for an attack of which no more is said than that a row became a dead letter.
@@ -165,7 +165,7 @@ func tooMuch() map[string]attack {
 		}},
 		"an envelope of a million nested arrays": {noMore, func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"data":[],"meta":`)
-			pour(w, `{"page":`, deep)
+			pour(w, `{"has_more":`, deep)
 			pour(w, "}", deep+1)
 		}},
 		"a gzip bomb": {tooLong, func(w http.ResponseWriter, _ *http.Request) {
