@@ -75,6 +75,9 @@ const (
 	// if the service limits the days of a window. To 1900 it would take thousands of requests.
 	earliestDay     = -25_567 // 1900-01-01
 	earliestLimited = 10_957  // 2000-01-01
+
+	// todayEvery is the default of Source.todayEvery.
+	todayEvery = 30 * time.Second
 )
 
 // firstGiven finds the first day that the service answers for, if it refuses a window without a first day.
@@ -120,7 +123,7 @@ func (rd *read) firstGiven(ctx context.Context, dimension int, refused string) (
 		err = fmt.Errorf("%s: the service gives no rows of past days: %s", name, refused)
 	case first > earliestDay && !refuses:
 		first--
-	case s.form == limited && first < earliestLimited:
+	case s.form >= nearDays && s.batches.most > 0 && first < earliestLimited:
 		first = earliestLimited
 		s.cfg.Log.Warn("the service limits the days of a window: a first load reads rows from 2000-01-01 on")
 	}
@@ -196,6 +199,9 @@ func (rd *read) closeDays(ctx context.Context, dimension int) error {
 				zap.Stringer("day", days.From), zap.String("why", o.Why))
 		}
 		rd.passClosed(known)
+		if err := rd.showToday(ctx); err != nil {
+			return err
+		}
 		if time.Since(rd.flushed) >= s.linger {
 			if err := rd.flush(ctx, nil); err != nil {
 				return err
