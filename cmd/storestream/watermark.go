@@ -175,6 +175,9 @@ func sweptText(r health.Resource) string {
 	if n := r.Swept.Missing + r.Swept.Stale + r.Swept.Extra; n > 0 {
 		return text + fmt.Sprintf(", %s differed", terminal.Count(n))
 	}
+	if r.Swept.Left != "" {
+		return text + ", see below"
+	}
 	return text + ", equal"
 }
 
