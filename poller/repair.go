@@ -173,7 +173,7 @@ func (s *sweeper) endPart(tx watermark.Transaction, part, total watermark.Swept)
 	} else {
 		next := ids.Last + 1
 		mark.ChangeSweep(func(x *watermark.Sweep) {
-			x.From, x.Done, x.Tried, x.Attempts = &next, &total, nil, 0
+			x.From, x.Done, x.Tried, x.Attempts, x.Failure = &next, &total, nil, 0, ""
 		})
 	}
 	if err := s.writer.commit(tx); err != nil {

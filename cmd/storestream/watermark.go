@@ -143,6 +143,9 @@ func notes(r health.Resource, deadLetters string) (notes []string) {
 	if r.Swept != nil && r.Swept.Left != "" {
 		notes = append(notes, "the last sweep left some of it: "+r.Swept.Left)
 	}
+	if r.Sweep != nil && r.Sweep.Failure != "" {
+		notes = append(notes, unfinished+r.Sweep.Failure)
+	}
 	if r.Policies.Mixed() {
 		remedy := "storestream sweep " + r.Name
 		if r.Swept != nil && r.Swept.Early > 0 { // a sweep leaves these as they are
@@ -194,6 +197,9 @@ func ownerText(r health.Resource) string {
 	return fmt.Sprintf("none (last %s, %s)", r.Instance, ago(r.Written, r.Now))
 }
 
+// unfinished introduces why a sweep has not ended.
+const unfinished = "the sweep has not ended: "
+
 // requestText returns the requests in hand and those that wait, "" if there are none.
 func requestText(r health.Resource) string {
 	var parts []string
@@ -201,6 +207,8 @@ func requestText(r health.Resource) string {
 		parts = append(parts, "replaying from "+rowTime(r.Replay.From.Time()))
 	}
 	switch {
+	case r.Sweep != nil && r.Sweep.Tried == nil && r.Sweep.Failure != "":
+		parts = append(parts, "a sweep is tried again")
 	case r.Sweep != nil && r.Sweep.Tried == nil && r.Sweep.From == nil:
 		parts = append(parts, "a sweep is due")
 	case r.Sweep != nil:
