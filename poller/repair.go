@@ -55,9 +55,8 @@ func (s *sweeper) repair() error {
 			"are, and the next sweep compares them again", terminal.Plural(restless, "row"))
 	}
 	if unmet > 0 {
-		unshown = fmt.Sprintf("reading all rows (over REST by created_*), the service did not show %s of the topic "+
-			"that it shows when asked for them (by updated_*): so it does not show all rows, and not all were compared",
-			terminal.Plural(unmet, "row"))
+		unshown = terminal.Plural(unmet, "row") + " of the topic did not come when all rows were read (over REST " +
+			"by created_*), and came when they were looked for (by updated_*): not all rows were compared"
 	}
 	if c.Unread > 0 {
 		unread = fmt.Sprintf("%d batches of another program in the topic could not be read, and may hold any row",

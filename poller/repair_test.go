@@ -754,7 +754,7 @@ func TestASweepSaysWhichRowsOnlyALookShows(t *testing.T) {
 	s.poll()
 	got := s.sweep()
 	if got.Missing+got.Stale+got.Extra+got.Tombstones > 0 ||
-		!strings.Contains(got.Left, "did not show 3 rows of the topic that it shows when asked for them") {
+		!strings.Contains(got.Left, "3 rows of the topic did not come when all rows were read") {
 		t.Errorf("swept %+v", got)
 	}
 	for id, row := range s.rows {

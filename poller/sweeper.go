@@ -127,7 +127,7 @@ func (s *sweeper) found() {
 	if at := mark.Sweep.NotBefore; at != nil {
 		why := fmt.Sprintf("the owner before died while it swept (%s in a row); `storestream sweep %s` "+
 			"begins it at once", terminal.Plural(mark.Sweep.Attempts, "time"), s.cfg.Resource.Name)
-		mark.ChangeSweep(func(x *watermark.Sweep) { x.Failure = why + ". Else it is tried again at " + at.String() })
+		mark.ChangeSweep(func(x *watermark.Sweep) { x.Failure = why + ", or it is tried at " + at.String() })
 		s.board.change(func(status *Status) { status.Sweep.Error, status.Sweep.Next = why, at.Time() })
 	}
 }
@@ -338,8 +338,8 @@ func (s *sweeper) fail(err error) {
 	if line, _, _ := strings.Cut(err.Error(), "\n"); !s.sweepFirst {
 		s.failed++
 		s.state.mark.ChangeSweep(func(x *watermark.Sweep) {
-			x.Failure = fmt.Sprintf("it failed %s in a row and is tried again at %s: %s", terminal.Plural(s.failed, "time"),
-				s.next.UTC().Format(time.RFC3339), line)
+			x.Failure = fmt.Sprintf("it failed %s in a row and is tried again at %s: %s",
+				terminal.Plural(s.failed, "time"), s.next.UTC().Format(time.RFC3339), line)
 		})
 	}
 	s.cfg.Log.Warn("sweep failed, it is tried again", zap.Error(err), zap.Duration("in", pause))

@@ -135,7 +135,7 @@ func (r *following) step(now health.Resource) (step, text string) {
 		return string(now.State) + now.Since.String(), "the request waits until this is over: " + stateText(now)
 	}
 	if text = requestText(now); now.Sweep != nil && now.Sweep.Tried == nil && now.Sweep.Failure != "" {
-		text = unfinished + now.Sweep.Failure
+		text = "the sweep has not ended: " + now.Sweep.Failure
 	}
 	if !r.taken {
 		text = now.Owner + " takes it from here"

@@ -144,7 +144,7 @@ func notes(r health.Resource, deadLetters string) (notes []string) {
 		notes = append(notes, "the last sweep left some of it: "+r.Swept.Left)
 	}
 	if r.Sweep != nil && r.Sweep.Failure != "" {
-		notes = append(notes, unfinished+r.Sweep.Failure)
+		notes = append(notes, "the sweep has not ended: "+r.Sweep.Failure)
 	}
 	if r.Policies.Mixed() {
 		remedy := "storestream sweep " + r.Name
@@ -196,9 +196,6 @@ func ownerText(r health.Resource) string {
 	}
 	return fmt.Sprintf("none (last %s, %s)", r.Instance, ago(r.Written, r.Now))
 }
-
-// unfinished introduces why a sweep has not ended.
-const unfinished = "the sweep has not ended: "
 
 // requestText returns the requests in hand and those that wait, "" if there are none.
 func requestText(r health.Resource) string {

@@ -144,7 +144,8 @@ func TestAPollThatSteppedOverRowsDoesNotCountForLag(t *testing.T) {
 	}
 }
 
-// The service does not know created_*. No start helps against that, so the error of a full reading names none.
+// The service does not know created_*. No start helps against that, so the error of a full reading names
+// none.
 func TestAServiceWithoutCreatedFiltersIsNotSaidToNeedAStart(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
