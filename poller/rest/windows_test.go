@@ -104,7 +104,7 @@ func TestWindowsAreAskedForInAFormThatTheServiceAccepts(t *testing.T) {
 					}
 					if c.start != "" {
 						full, err := readAll(t.Context(), src, poller.Request{Kind: poller.Full, From: schemas.MinInstant})
-						if err == nil || !strings.Contains(err.Error(), "Set resources.products.start") {
+						if err == nil || !strings.Contains(err.Error(), "then set resources.products.start to that day") {
 							t.Errorf("full, without a first day: %+v, %v", full.done, err)
 						}
 						src.cfg.Start = midnight(c.start)
