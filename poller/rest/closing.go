@@ -201,7 +201,7 @@ func (rd *read) closeDays(ctx context.Context, dimension int) error {
 				zap.Stringer("day", days.From), zap.String("why", o.Why))
 		}
 		rd.passClosed(known)
-		if err := rd.showToday(ctx); err != nil {
+		if err := s.showToday(ctx, rd); err != nil {
 			return err
 		}
 		if time.Since(rd.flushed) >= s.linger {

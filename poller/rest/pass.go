@@ -62,8 +62,8 @@ func (s *Source) openWindow(open day) window {
 
 // showToday hands on rows of the open window now and then, while a pass reads earlier days. These need not be
 // all: the pass ends with that window.
-func (rd *read) showToday(ctx context.Context) error {
-	s, began := rd.src, time.Now()
+func (s *Source) showToday(ctx context.Context, rd *read) error {
+	began := time.Now()
 	if rd.req.Kind != poller.Pass || began.Sub(rd.shown) < max(s.todayEvery, 3*rd.showing) {
 		return nil
 	}
