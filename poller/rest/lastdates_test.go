@@ -26,7 +26,7 @@ func TestAServiceThatTakesNoDateAfterItsTodayIsReadUpToIt(t *testing.T) {
 			t.Run(fmt.Sprintf("UTC%+d, %d midnights", hours, len(upTo)), func(t *testing.T) {
 				t.Parallel()
 				s := newService(t)
-				s.zone, s.upTo = time.FixedZone("", hours*3600), upTo
+				s.zone, s.upTo, s.maxPage = time.FixedZone("", hours*3600), upTo, 15 // days are read in parts
 				now := at("2026-11-20T03:10:00Z")
 				s.now = func() time.Time { return now }
 				s.products = hourly(200, 12*time.Hour)
@@ -132,6 +132,7 @@ func TestAPageThatIsRefusedForARowOfTodayIsNoLimitOfDates(t *testing.T) {
 // A service grants only some page sizes. All rows are read, and the smaller ones are not asked for again.
 func TestPagesOfOneRowAreRefused(t *testing.T) {
 	for name, granted := range map[string]func(size int) bool{
+		"from 200 on":     func(size int) bool { return size >= 200 },
 		"from 10 on":      func(size int) bool { return size >= 10 },
 		"10, 25, 50, 100": func(size int) bool { return slices.Contains([]int{10, 25, 50, 100}, size) },
 	} {

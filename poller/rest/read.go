@@ -85,7 +85,8 @@ type read struct {
 // set describes w to package paging.
 func (rd *read) set(w window, growing bool) paging.Set {
 	s := rd.src
-	return paging.Set{Created: w[created], Growing: growing, Today: s.today() + s.calendar.margin,
+	today := min(s.today()+s.calendar.margin, s.horizon(created))
+	return paging.Set{Created: w[created], Growing: growing, Today: today,
 		Began: int64(s.clock.Service()), Uncut: s.alone && w[updated] != always}
 }
 
@@ -251,7 +252,8 @@ func (rd *read) glance(
 	s, rows, skipped, missed, first, full := rd.src, 0, 0, "", page, size
 	defer s.endpoint.Release()
 	var others []span
-	if today := s.today(); w == (window{always, always}) {
+	today := min(s.today(), s.horizon(updated))
+	if w == (window{always, always}) {
 		w[updated].To = today + 1
 		others = []span{{From: past, To: today}, {From: past, To: today - 1}, {From: rd.firstOpen, To: future},
 			{From: today - 30, To: future}}
@@ -274,7 +276,7 @@ func (rd *read) glance(
 			page, size = page*10, max(1, size/10)
 			continue
 		case len(others) > 0:
-			if w[updated].To <= s.today() {
+			if w[updated].To <= today {
 				missed = failed.Error()
 			}
 			w[updated], others, page, size = others[0], others[1:], first, full
@@ -444,9 +446,9 @@ func (rd *read) failure(ctx context.Context, w window, page, size int, err error
 			others = slices.Delete(others, 1, 2)
 		}
 		if changed {
-			s.cfg.Log.Info("the service refuses windows of one form, and answers those of another", zap.Error(err),
+			s.cfg.Log.Info("the service refuses requests of one form, and answers those of another", zap.Error(err),
 				zap.Bool("both_bounds", s.form > oneBound), zap.Bool("day_after", s.calendar.widened > 0),
-				zap.Bool("one_dimension", s.alone))
+				zap.Bool("one_dimension", s.alone), zap.Int("page_size", s.least))
 			return nil, errReplan
 		}
 	}

@@ -129,6 +129,9 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 			if err == nil {
 				s.laterEnd(ctx)
 			}
+			if s.batches.most > 0 { // the days before today take many windows
+				rd.shown = time.Time{}
+			}
 			switch {
 			case err != nil:
 			case r.Kind == poller.Full:
@@ -178,7 +181,7 @@ const mostPlans = 8
 //   - Of both dimensions. Then each is asked for alone (Source.alone).
 //   - Of many days. Then closeDays asks for fewer (batchOfDays.most), and always for the day after: to find
 //     out how to_ dates are read takes windows of many days.
-//   - For a page of one row. Then questions that need no more ask for a hundred (Source.least).
+//   - For a page of one row. Then questions that need no more ask for 100, or for 1,000 (Source.least).
 //
 // A refusal may have another cause: the days, or a row. So the first refusal of a read makes it ask for other
 // days, those around today. Only if these are answered in another form, that is taken for the service's, and
@@ -194,9 +197,10 @@ const (
 
 	firstDay = -719_162  // 0001-01-01
 	lastDay  = 2_932_895 // 9999-12-30. The day after may be written for it
-	// someRows is a page_size that nearly every service grants.
-	someRows = 100
 )
+
+// pageSizes are page sizes of which nearly every service grants one.
+var pageSizes = []int{1, 100, paging.PageSize}
 
 // errReplan ends a read that asks for days in another way than the service answers. Source.Read makes
 // another plan.
@@ -247,9 +251,9 @@ func (s *Source) query(w window, page, size int) string {
 	return v.Encode()
 }
 
-// ask asks for the first page of w, of so many rows. They go nowhere.
-func (s *Source) ask(ctx context.Context, w window, size int) error {
-	_, err := s.endpoint.Page(ctx, s.query(w, 0, size), 1)
+// ask asks for the first page of w. Its rows go nowhere.
+func (s *Source) ask(ctx context.Context, w window) error {
+	_, err := s.endpoint.Page(ctx, s.query(w, 0, 1), 1)
 	s.endpoint.Release()
 	return err
 }
@@ -269,25 +273,27 @@ func (s *Source) learnForm(ctx context.Context, refused string) (answers, change
 	oneDay := on(updated, span{From: today - 1, To: today - 1})
 	twoDays := on(updated, span{From: today - 2, To: today - 1})
 	later := on(updated, span{From: today + 1, To: today + 1})
-	refuses := func(w window) bool { return client.Refusal(s.ask(ctx, w, 1)) != nil }
+	refuses := func(w window) bool { return client.Refusal(s.ask(ctx, w)) != nil }
 	// The first form in which the service answers all of some windows. noForm if there is none.
 	answering := func(windows ...window) int {
-		fails := func(w window) bool { return s.query(w, 0, 1) == refused || s.ask(ctx, w, 1) != nil }
+		fails := func(w window) bool { return s.query(w, 0, 1) == refused || s.ask(ctx, w) != nil }
 		for s.form = oneBound; s.form < noForm && slices.ContainsFunc(windows, fails); {
 			s.form++
 		}
 		return s.form
 	}
-	// A question of any form, so that a service that answers nothing is not asked for more.
-	if s.ask(ctx, now, 1) != nil && s.ask(ctx, twoDays, someRows) != nil {
-		return false, false
+	granted := func(size int) bool {
+		s.least = max(size, least)
+		return s.ask(ctx, twoDays) == nil
 	}
-	if s.least == 1 && s.ask(ctx, twoDays, 1) != nil {
-		s.least = someRows
+	// Any form takes two days that are over: a service that does not answer for them is not asked for more.
+	if s.ask(ctx, now) != nil && !slices.ContainsFunc(pageSizes, granted) {
+		s.least = least
+		return false, false
 	}
 	nearest := answering(now)
 	// If it answers for tomorrow, it refuses no dates, but rows of today.
-	if nearest == noForm || nearest == toYesterday && s.ask(ctx, later, 1) == nil {
+	if nearest == noForm || nearest == toYesterday && s.ask(ctx, later) == nil {
 		s.form, s.least = form, least
 		return false, false
 	}
@@ -300,7 +306,7 @@ func (s *Source) learnForm(ctx context.Context, refused string) (answers, change
 	}
 	if c.widened == 0 && (limited || refuses(oneDay)) {
 		c.widened = 1
-		if s.ask(ctx, oneDay, 1) != nil {
+		if s.ask(ctx, oneDay) != nil {
 			c.widened = 0
 		}
 	}
@@ -314,7 +320,7 @@ func (s *Source) learnForm(ctx context.Context, refused string) (answers, change
 func (s *Source) laterEnd(ctx context.Context) {
 	if today := s.today(); s.form > nearDays {
 		s.form--
-		if s.ask(ctx, s.newest(), 1) != nil || s.today() != today {
+		if s.ask(ctx, s.newest()) != nil || s.today() != today {
 			s.form++
 		}
 	}
