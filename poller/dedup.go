@@ -204,10 +204,20 @@ func (d *dedup) findOldest() {
 	}
 }
 
-// replay begins a replay: a version from before it does not suppress an equal row. dedup knows no rows
-// between the replay's time and settled, so a takeover has to read from settled on.
-func (d *dedup) replay() {
-	d.oldest = schemas.MinInstant
+// readAgain makes a takeover read back the rows from settled on, because dedup does not know all of them. If a
+// load goes on, no pass reads the earlier rows that it has published. Those that it may publish again are
+// remembered.
+func (d *dedup) readAgain(load *watermark.Load) {
+	if load == nil {
+		d.oldest = schemas.MinInstant
+		return
+	}
+	d.oldest = min(d.oldest, load.Before)
+}
+
+// replay begins a replay: a version from before it does not suppress an equal row.
+func (d *dedup) replay(load *watermark.Load) {
+	d.readAgain(load)
 	for _, row := range d.future.far {
 		row.Old = true
 	}

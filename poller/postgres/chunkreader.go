@@ -107,7 +107,7 @@ func (r *chunkReader) chunks(ctx context.Context, q query, after key) iter.Seq2[
 				}
 			}
 			if err == nil {
-				r.limit = min(r.larger(), r.MaxRows)
+				r.grow()
 				r.careful = min(2*r.careful, r.MaxRows)
 				continue
 			}
@@ -251,13 +251,14 @@ func (r *chunkReader) rows() int {
 	return max(min(r.limit, cmp.Or(r.careful, r.limit), transactionBytes/r.width), 1)
 }
 
-// larger returns the limit after a good transaction. It doubles, but from half the size that was cut up to that
+// grow raises the limit after a good transaction. It doubles, but from half the size that was cut up to that
 // size it grows slowly: twice as many after 45 transactions. Beyond that size the cause of the cut is over.
-func (r *chunkReader) larger() int {
-	if r.limit < r.cut && 2*r.limit >= r.cut {
-		return r.limit + r.limit/64 + 1
+func (r *chunkReader) grow() {
+	larger := 2 * r.limit
+	if r.limit < r.cut && larger >= r.cut {
+		larger = r.limit + r.limit/64 + 1
 	}
-	return 2 * r.limit
+	r.limit = min(larger, r.MaxRows)
 }
 
 // retry prepares another try after err. tx is the transaction that failed, or nil if no row has come. retry

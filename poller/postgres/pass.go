@@ -27,9 +27,11 @@ type pass struct {
 	identity watermark.Identity
 
 	clock     *clock // of its beginning. Rows that it does not show are for the next pass
-	from      schemas.Instant
-	resumed   bool // at a cursor
-	firstLoad bool // from is before every row
+	settled   schemas.Instant
+	from      schemas.Instant // settled, or where the passes begin that follow the load
+	resumed   bool            // at a cursor
+	firstLoad bool            // from is before every row
+	undated   bool            // settled is, so rows without updated_at are read
 	started   schemas.Instant
 	// final, if not zero, makes each row come with the answer whether its writer's id is smaller.
 	final uint64
@@ -46,6 +48,8 @@ type pass struct {
 	cursor *watermark.Cursor
 	// parts are those that have not been read to their end. The first one is in hand.
 	parts []part
+	// load, if not nil, makes the pass a load. Then its parts are the blocks and the rows without updated_at.
+	load *load
 }
 
 // part is one range of a pass, read by one query.
@@ -54,11 +58,23 @@ type part struct {
 	// smaller. Zero leaves out no row. Rows of any other relation pass. A relation that was attached, or took
 	// the table's name, since the catalogue was asked has rows that no transaction has written since.
 	low uint64
-	// undated is set for the rows without updated_at, which are read by id.
+	// undated is set for the rows without updated_at, which are read by id. blocks is set for those of a load.
 	undated bool
+	blocks  bool
 	after   key
 	// until is the place of the cursor, if what lies before it is read again. Nil means the end of the table.
 	until *key
+}
+
+// newPass returns the pass for a request. Rows before start are not wanted.
+func newPass(r poller.Request, start schemas.Instant, hs *horizons) *pass {
+	p := &pass{horizons: hs, settled: r.From, from: r.From, started: r.Started}
+	if r.Load != nil {
+		p.from = max(p.from, r.Load.Before)
+	}
+	first := max(schemas.MinInstant, start)
+	p.firstLoad, p.undated = p.from <= first, p.settled <= first
+	return p
 }
 
 // inherit learns about the server's clock from the watermark, before this owner first reads the clock: a
@@ -84,7 +100,7 @@ func (p *pass) inherit(r poller.Request) {
 // its first horizon are over. Otherwise, on a busy database, no horizon would count for this pass. An owner
 // that makes one pass, as run --once does, would never settle.
 func (p *pass) look(ctx context.Context, r *chunkReader, of poller.Request) (err error) {
-	cold := len(p.horizons.recorded) == 0 && of.Cursor == nil
+	cold := len(p.horizons.recorded) == 0 && of.Cursor == nil && of.Load == nil
 	defer r.Doing("")
 	before, failures := r.lineage, 0
 	for first := (*clock)(nil); ; {
@@ -137,6 +153,15 @@ func (p *pass) lost(r poller.Request, start schemas.Instant) *poller.LostError {
 // no use here, or nil.
 func (p *pass) begin(r poller.Request) *poller.LostError {
 	p.xmin, p.identity.Xmin = p.clock.xmin, p.clock.xmin
+	if l := p.load; l != nil {
+		if l.place.Block < l.place.Blocks {
+			p.parts = append(p.parts, part{blocks: true})
+		}
+		if p.undated {
+			p.parts = append(p.parts, part{undated: true, after: beforeAll})
+		}
+		return nil
+	}
 	rest, shown := part{after: keyAt(p.from)}, p.clock.shown()
 	if r.Floor != nil {
 		added := func(field string) bool { return !slices.Contains(r.Fields, field) }
@@ -260,6 +285,8 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 	switch {
 	case c.table.oid != p.table.oid || c.table.noFloor != p.table.noFloor:
 		return nil, lost(true, "the table was replaced while it was read")
+	case part.blocks && c.clock.file != p.load.file:
+		return nil, p.rewritten()
 	case p.floor != nil && c.clock.standby && !p.clock.standby:
 		p.floor = newFloor(coarse(p.xmin), p.from) // a standby does not report its snapshot above xmin
 	}
@@ -274,6 +301,10 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 	b := &c.Batch
 	b.Identity = &p.identity
 
+	if p.load != nil {
+		p.load.publish(c, part.blocks, p.bad == nil, len(p.parts) == 1)
+		return b, nil
+	}
 	if !part.undated {
 		// Settled follows what was read without a gap, as far as the horizons allow.
 		end := c.end.instant()

@@ -101,8 +101,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 // pass reads what may have changed since r.From. It returns nil, as full and lookup do, if yield wants no
 // more.
 func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.Batch, error) bool) error {
-	p := &pass{horizons: &s.horizons, from: r.From, started: r.Started,
-		firstLoad: r.From <= max(schemas.MinInstant, s.reader.Start)}
+	p := newPass(r, s.reader.Start, &s.horizons)
 	if err := p.look(ctx, s.reader, r); err != nil {
 		return err
 	}
@@ -112,12 +111,14 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 	if err := s.reader.lineage.reached(p.identity.Timeline); err != nil {
 		return err
 	}
+	if err := p.findLoad(ctx, s.reader, r); err != nil {
+		return err
+	}
 	if lost := p.begin(r); lost != nil {
 		return lost
 	}
 	for len(p.parts) > 0 {
-		part := p.parts[0]
-		for c, err := range s.reader.chunks(ctx, p.query(s.reader, part), part.after) {
+		for c, err := range p.chunks(ctx, s.reader) {
 			if err != nil {
 				return err
 			}
@@ -137,7 +138,20 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 		return blocked
 	}
 	s.horizons.prune(p.xmin)
+	if p.load != nil { // the rest has a clock of its own
+		r.From, r.Load, r.Identity = p.load.place.Before, p.load.place, &p.identity
+		return s.pass(ctx, r, yield)
+	}
 	return nil
+}
+
+// chunks yields the rows of the part in hand.
+func (p *pass) chunks(ctx context.Context, r *chunkReader) iter.Seq2[*chunk, error] {
+	part := p.parts[0]
+	if part.blocks {
+		return p.load.chunks(ctx, r)
+	}
+	return r.chunks(ctx, p.query(r, part), part.after)
 }
 
 // full reads every row of r.IDs from r.From on by id. It leaves out bad chunks, and then ends in a

@@ -37,6 +37,9 @@ func further(a, b watermark.Watermark) bool {
 	if (a.Cursor == nil) != (b.Cursor == nil) || (a.Cursor != nil && *a.Cursor != *b.Cursor) {
 		return true
 	}
+	if a.Load != nil && b.Load != nil && a.Load.Block != b.Load.Block {
+		return true
+	}
 	return a.Settled != b.Settled || a.Rows != b.Rows || a.AsOf != b.AsOf
 }
 
