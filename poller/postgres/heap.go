@@ -77,10 +77,9 @@ func (p *pass) goOnWith(of poller.Request) (mayBegin bool, lost *poller.LostErro
 	t, at := p.table, of.Load
 	inBlocks := t.alone && t.lockable && t.noFloor == "" && p.clock.file != 0
 	switch {
-	case at == nil:
-		return inBlocks && of.Cursor == nil && of.Floor == nil && p.loadsBefore() > p.from, nil
-	case at.Block == at.Blocks && !p.undated: // it has ended
-		return false, nil
+	case at == nil, at.Block == at.Blocks && !p.undated: // none, or it has ended
+		later := p.loadsBefore() > p.from.Add(p.horizons.overlap)
+		return later && inBlocks && of.Cursor == nil && of.Floor == nil, nil
 	case !inBlocks || at.File != p.file():
 		return false, p.rewritten()
 	}
@@ -134,8 +133,12 @@ func (l *load) chunks(ctx context.Context, r *chunkReader) iter.Seq2[*chunk, err
 					yield(nil, err)
 					return
 				}
+				last := c.last // of the block
 				if !yield(l.moveBehind(c, r.rows()), nil) {
 					return
+				}
+				if last {
+					break
 				}
 			}
 		}
