@@ -114,8 +114,8 @@ func latest(known, began, now schemas.Instant) schemas.Instant {
 	return max(known, began)
 }
 
-// moveCursor moves the cursor and the load behind b, or to the end of the pass. It forgets the final rows that need no
-// longer be remembered then: those that the cursor, or the floor, has passed.
+// moveCursor moves the cursor and the load behind b, or to the end of the pass. It forgets the final rows
+// that need no longer be remembered then: those that the cursor, the load or the floor has passed.
 //
 // While a row has to be read again the cursor stands still. If rows were forgotten before, it stays even
 // when the pass ends: the floor stands still too, and without the cursor those rows would be read again.

@@ -204,9 +204,8 @@ func (d *dedup) findOldest() {
 	}
 }
 
-// readAgain makes a takeover read back the rows from settled on, because dedup does not know all of them. If a
-// load goes on, no pass reads the earlier rows that it has published. Those that it may publish again are
-// remembered.
+// readAgain makes a takeover read back the rows from settled on, because dedup does not know all of them. If
+// a load goes on, no pass reads the earlier rows that it has published, but those that are remembered.
 func (d *dedup) readAgain(load *watermark.Load) {
 	if load == nil {
 		d.oldest = schemas.MinInstant

@@ -13,8 +13,9 @@ type Load struct {
 	Blocks int64 `json:"blocks"`
 	// Before is where the passes begin that follow the load.
 	Before schemas.Instant `json:"before"`
-	// Cursor is the last row that was read of Block, in the order (updated_at, id). Nil means none.
-	Cursor *Cursor `json:"cursor,omitempty"`
+	// After is the last row that was read of Block, in the order (updated_at, id): its updated_at in
+	// PostgreSQL's microseconds, and its id. Nil means none.
+	After *[2]int64 `json:"after,omitempty"`
 }
 
 // Back returns the load that leaves rows stamped from or later to the passes, or nil if that leaves no row

@@ -37,15 +37,14 @@ type load struct {
 const heapSQL = `SELECT CASE WHEN relam = 2 AND current_setting('server_version_num')::int >= 140000 %s
 	THEN pg_relation_size(oid) / current_setting('block_size')::int ELSE 0 END FROM pg_class WHERE oid = $1`
 
-// findLoad sets p.load if the pass goes on with a load, or begins with one. Its error may be a
-// *poller.LostError.
-func (p *pass) findLoad(ctx context.Context, r *chunkReader, of poller.Request) error {
-	mayBegin, lost := p.goOnWith(of)
-	if lost != nil {
-		return lost
-	}
-	if !mayBegin {
-		return nil
+// findLoad returns the load with which p goes on, or begins, or nil. Its error may be a *poller.LostError.
+func findLoad(ctx context.Context, p *pass, r *chunkReader, of poller.Request) (*load, error) {
+	l, mayBegin, lost := loadOf(p, of)
+	switch {
+	case lost != nil:
+		return nil, lost
+	case !mayBegin:
+		return l, nil
 	}
 	q, nothingBefore := statement{locks: true}, ""
 	q.param(pgtype.OIDOID, p.table.oid)
@@ -57,53 +56,55 @@ func (p *pass) findLoad(ctx context.Context, r *chunkReader, of poller.Request) 
 	for failures := 0; ; {
 		blocks := int64(0)
 		_, err := r.db.ask(ctx, p.table, &r.lineage, &q, &blocks)
-		if err == nil {
-			if blocks >= leastBlocks {
-				p.beginLoad(blocks)
-			}
-			return nil
-		}
-		if step, _ := r.db.diagnose(r.Resource.Table, err, 0); step == smaller {
-			return nil // the server cancelled the search for a row: the pass keeps to (updated_at, id)
+		switch {
+		case err == nil && blocks >= leastBlocks:
+			return newLoad(p, blocks), nil
+		case err == nil, cancels(r, err): // the search for a row: the pass keeps to (updated_at, id)
+			return nil, nil
 		}
 		if err = r.retry(ctx, &failures, nil, err); err != nil {
-			return err
+			return nil, err
 		}
 	}
 }
 
-// goOnWith sets p.load if the pass goes on with the request's load. mayBegin is set if it may begin with one.
-func (p *pass) goOnWith(of poller.Request) (mayBegin bool, lost *poller.LostError) {
+// cancels returns true if the server has cancelled a statement for its time or size.
+func cancels(r *chunkReader, err error) bool {
+	step, _ := r.db.diagnose(r.Resource.Table, err, 0)
+	return step == smaller
+}
+
+// loadOf returns the load with which p goes on, or nil. mayBegin is set if p may begin with one.
+func loadOf(p *pass, of poller.Request) (l *load, mayBegin bool, lost *poller.LostError) {
 	t, at := p.table, of.Load
 	inBlocks := t.alone && t.lockable && t.noFloor == "" && p.clock.file != 0
 	switch {
 	case at == nil, at.Block == at.Blocks && !p.undated: // none, or it has ended
-		later := p.loadsBefore() > p.from.Add(p.horizons.overlap)
-		return later && inBlocks && of.Cursor == nil && of.Floor == nil, nil
-	case !inBlocks || at.File != p.file():
-		return false, p.rewritten()
+		later := loadsBefore(p) > p.from.Add(p.horizons.overlap)
+		return nil, later && inBlocks && of.Cursor == nil && of.Floor == nil, nil
+	case !inBlocks || at.File != fileOf(p):
+		return nil, false, rewritten(p)
 	}
-	p.load = &load{file: p.clock.file, place: at, settles: at, blocks: firstBlocks}
-	return false, nil
+	return &load{file: p.clock.file, place: at, settles: at, blocks: firstBlocks}, false, nil
 }
 
-// beginLoad begins a load of so many blocks. Their number was asked for after the pass's clock.
-func (p *pass) beginLoad(blocks int64) {
-	place := &watermark.Load{File: p.file(), Blocks: blocks, Before: p.loadsBefore()}
-	p.load = &load{file: p.clock.file, place: place, blocks: firstBlocks}
+// newLoad returns a load of so many blocks. Their number was asked for after p's clock.
+func newLoad(p *pass, blocks int64) *load {
+	place := &watermark.Load{File: fileOf(p), Blocks: blocks, Before: loadsBefore(p)}
+	return &load{file: p.clock.file, place: place, blocks: firstBlocks}
 }
 
 // loadsBefore returns the time before which all rows belong to a load that begins. No record of the load may
 // have the record time of a later row, and that has milliseconds.
-func (p *pass) loadsBefore() schemas.Instant {
+func loadsBefore(p *pass) schemas.Instant {
 	return schemas.InstantOfMillis(p.horizons.reach(p.clock.xmin).Millis())
 }
 
-// file identifies the table's file.
-func (p *pass) file() string { return fmt.Sprintf("%s/%d", p.identity.System, p.clock.file) }
+// fileOf identifies the file of p's table.
+func fileOf(p *pass) string { return fmt.Sprintf("%s/%d", p.identity.System, p.clock.file) }
 
 // rewritten returns the error for rows that may lie in other blocks now: the load begins again.
-func (p *pass) rewritten() *poller.LostError {
+func rewritten(p *pass) *poller.LostError {
 	return &poller.LostError{From: p.settled, Why: "the table was rewritten or replaced while it was loaded"}
 }
 
@@ -112,7 +113,7 @@ func (p *pass) rewritten() *poller.LostError {
 func (l *load) chunks(ctx context.Context, r *chunkReader) iter.Seq2[*chunk, error] {
 	return func(yield func(*chunk, error) bool) {
 		for failures := 0; l.place.Block < l.place.Blocks; {
-			if l.blocks > 1 && l.place.Cursor == nil {
+			if l.blocks > 1 && l.place.After == nil {
 				c, err := l.readRange(ctx, r, &failures)
 				if err != nil {
 					yield(nil, err)
@@ -123,12 +124,8 @@ func (l *load) chunks(ctx context.Context, r *chunkReader) iter.Seq2[*chunk, err
 				}
 				continue
 			}
-			after := beforeAll
-			if l.place.Cursor != nil {
-				after = keyOf(l.place.Cursor)
-			}
 			l.blocks, failures = 1, 0
-			for c, err := range r.chunks(ctx, l.query, after) {
+			for c, err := range r.chunks(ctx, l.query, l.after()) {
 				if err != nil {
 					yield(nil, err)
 					return
@@ -184,17 +181,25 @@ func (l *load) query(t *table, after key, until *key, limit int) (s statement) {
 	return s
 }
 
-// moveBehind moves the load behind c, and chooses how many blocks come next. They are to give three quarters of
-// a chunk, and of limit rows.
+// after returns the place of the last row that was read of the next block.
+func (l *load) after() key {
+	if l.place.After == nil {
+		return beforeAll
+	}
+	return key{l.place.After[0], l.place.After[1]}
+}
+
+// moveBehind moves the load behind c, and chooses how many blocks come next. They are to give three quarters
+// of a chunk, and of limit rows.
 func (l *load) moveBehind(c *chunk, limit int) *chunk {
 	next := *l.place
 	if !c.last { // of a block
-		next.Cursor = &watermark.Cursor{UpdatedAt: c.end.instant(), ID: c.end.id, Started: schemas.MinInstant}
+		next.After = &[2]int64{c.end.at, c.end.id}
 		l.place = &next
 		return c
 	}
-	next.Block, next.Cursor = min(next.Block+l.blocks, next.Blocks), nil
-	if l.place.Cursor == nil { // otherwise the block is more than a chunk
+	next.Block, next.After = min(next.Block+l.blocks, next.Blocks), nil
+	if l.place.After == nil { // otherwise the block is more than a chunk
 		share := max(float64(c.size)/chunkBytes, float64(c.count())/float64(limit)) * 4 / 3
 		l.blocks = max(1, min(int64(float64(l.blocks)/max(share, 0.25)), mostBlocks))
 	}

@@ -96,7 +96,8 @@ func (l *ledger) Commit(_ context.Context, tx watermark.Transaction) error {
 		}
 		l.newest[row.ID] = v
 		millis := func(i schemas.Instant) schemas.Instant { return schemas.InstantOfMillis(i.Millis()) }
-		l.records = append(l.records, watermark.Published{ID: row.ID, UpdatedAt: millis(row.UpdatedAt), Hash: v.hash,
+		l.records = append(l.records, watermark.Published{ID: row.ID, UpdatedAt: millis(row.UpdatedAt),
+			Hash:   v.hash,
 			Offset: int64(len(l.records)), Time: millis(min(row.UpdatedAt, wall))})
 	}
 	for _, letter := range tx.DeadLetters {
@@ -199,7 +200,8 @@ func (l *ledger) complete() {
 	l.t.Helper()
 	now := l.shop.instant("SELECT clock_timestamp()")
 	l.before = nil
-	if err := l.own(func() bool { return l.mark.Settled > now && l.mark.AsOf > schemas.MinInstant }); err != nil {
+	err := l.own(func() bool { return l.mark.Settled > now && l.mark.AsOf > schemas.MinInstant })
+	if err != nil {
 		l.t.Fatal(err)
 	}
 	if l.mark.Load != nil || l.mark.Replay != nil {
@@ -226,7 +228,6 @@ func TestALoadReadsTheBlocksInTurnAndRemembersNothing(t *testing.T) {
 	scattered(s, 6000)
 	s.exec("INSERT INTO orders (id) VALUES (9001)") // without updated_at
 	l := openLedger(s, few)
-	l.memory = 1 << 20
 	l.before = func(tx watermark.Transaction) error {
 		if m := tx.Watermark; m.Load != nil && m.Settled != schemas.MinInstant {
 			t.Errorf("settled is %s while the load is at block %d", m.Settled, m.Load.Block)
@@ -249,7 +250,7 @@ func TestALoadReadsTheBlocksInTurnAndRemembersNothing(t *testing.T) {
 		}
 	}
 	if len(l.newest) != 6000 || steps < 20 || len(l.letters) != 1 {
-		t.Errorf("%d orders in %d steps, %d dead letters, expected 6000 and 1", len(l.newest), steps, len(l.letters))
+		t.Errorf("%d orders in %d steps, dead letters %v", len(l.newest), steps, l.letters)
 	}
 	l.complete()
 	if err := l.own(func() bool { return true }); err != nil || l.restored != 0 {
@@ -257,8 +258,8 @@ func TestALoadReadsTheBlocksInTurnAndRemembersNothing(t *testing.T) {
 	}
 }
 
-// Rows move from blocks that were not read to others, and from blocks that were. The owner dies after each few
-// commits.
+// Rows move from blocks that were not read to others, and from blocks that were. The owner dies after each
+// few commits.
 func TestALoadGoesOnWhereItsOwnerDiedWhileRowsMove(t *testing.T) {
 	s := openShop(t, ordersTable)
 	scattered(s, 6000)
@@ -393,7 +394,7 @@ func TestThereIsNoLoadBesideATransactionThatIsOlder(t *testing.T) {
 	}
 }
 
-// A replay of all rows is a load, too, and a reset in the middle of a load leaves the later rows to the passes.
+// A replay of all rows is a load, too. A reset in the middle of a load leaves the later rows to the passes.
 func TestAReplayIsALoadAndAResetKeepsTheOneInHand(t *testing.T) {
 	for name, c := range map[string]struct {
 		inHand bool // the load
@@ -458,7 +459,7 @@ func TestABlockOfMoreThanAChunkIsReadInParts(t *testing.T) {
 	l := openLedger(s, postgres.SourceConfig{})
 	parts := 0
 	l.before = func(tx watermark.Transaction) error {
-		if load := tx.Watermark.Load; load != nil && load.Cursor != nil {
+		if load := tx.Watermark.Load; load != nil && load.After != nil {
 			if parts++; parts%2 == 0 {
 				return errCrash
 			}

@@ -59,13 +59,13 @@ type kind struct {
 }
 
 var (
-	anything = kind{[]string{"column", "clock", "clock", "clock", "promotion", "promotion", "rewritten"}, 20, 15,
-		1}
-	rewritten = kind{[]string{"rewritten"}, 8, 15, 6}
-	forward   = kind{[]string{"clock forward"}, 8, 1, 1}
-	back      = kind{[]string{"clock back"}, 4, 15, 10}
-	promoted  = kind{[]string{"promotion"}, 3, 40, 1}
-	swapped   = kind{[]string{"relation", "relation", "elsewhere", "session"}, 4, 15, 3}
+	anything = kind{[]string{"column", "clock", "clock", "clock", "promotion", "promotion", "rewritten"},
+		20, 15, 1}
+	rewrites = kind{[]string{"rewritten"}, 8, 15, 6}
+	forward  = kind{[]string{"clock forward"}, 8, 1, 1}
+	back     = kind{[]string{"clock back"}, 4, 15, 10}
+	promoted = kind{[]string{"promotion"}, 3, 40, 1}
+	swapped  = kind{[]string{"relation", "relation", "elsewhere", "session"}, 4, 15, 3}
 )
 
 // relationOf is what the table's name leads to.
@@ -102,7 +102,7 @@ type version struct {
 const modelOverlap = 20 * time.Microsecond
 
 func newWorld(t *rapid.T, played rounds.Played) *world {
-	kinds := []kind{anything, forward, forward, back, promoted, promoted, swapped, rewritten}
+	kinds := []kind{anything, forward, forward, back, promoted, promoted, swapped, rewrites}
 	w := &world{
 		kind: rapid.SampledFrom(kinds).Draw(t, "kind"), played: played,
 		t: t, now: 1000, ours: 1000, open: map[uint64]*writer{}, rows: map[int64]version{}, timeline: 1,
@@ -503,9 +503,11 @@ func (m *model) begin(p *pass, r poller.Request) bool {
 	return lost == nil
 }
 
-// findLoad decides as pass.findLoad does. The server is asked for the number of blocks after the pass's clock.
+// findLoad decides as the one of passes does. The server is asked for the number of blocks after p's clock.
 func (m *model) findLoad(p *pass, r poller.Request) *poller.LostError {
-	mayBegin, lost := p.goOnWith(r)
+	var mayBegin bool
+	var lost *poller.LostError
+	p.load, mayBegin, lost = loadOf(p, r)
 	before := p.horizons.reach(p.clock.xmin)
 	if !mayBegin || lost != nil || before <= p.from || rapid.IntRange(0, 3).Draw(m.w.t, "small") == 0 {
 		return lost
@@ -516,7 +518,7 @@ func (m *model) findLoad(p *pass, r poller.Request) *poller.LostError {
 		}
 	}
 	m.w.stir("before the number of blocks")
-	p.beginLoad(m.w.blocks(m.w.next))
+	p.load = newLoad(p, m.w.blocks(m.w.next))
 	p.load.place.Before = before // the model's clock counts microseconds
 	return nil
 }
@@ -672,10 +674,8 @@ func (m *model) order(rows []place) {
 
 // blocks reads some blocks, or a part of one in the order (updated_at, id).
 func (m *model) blocks(p *pass, c *clock, table *table, visible map[int64]version) (*chunk, []place) {
-	l, after := p.load, beforeAll
-	if l.blocks = 1; l.place.Cursor != nil {
-		after = keyOf(l.place.Cursor)
-	} else {
+	l, after := p.load, p.load.after()
+	if l.blocks = 1; l.place.After == nil {
 		l.blocks = int64(rapid.IntRange(1, 3).Draw(m.w.t, "blocks"))
 	}
 	var rows []place

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -277,6 +278,15 @@ func (p *pass) resume(cursor *watermark.Cursor) {
 	}
 }
 
+// chunks yields the rows of the part in hand.
+func (p *pass) chunks(ctx context.Context, r *chunkReader) iter.Seq2[*chunk, error] {
+	part := p.parts[0]
+	if part.blocks {
+		return p.load.chunks(ctx, r)
+	}
+	return r.chunks(ctx, p.query(r, part), part.after)
+}
+
 // batch returns the batch of the next chunk of the part in hand, or nil if its rows are not published. Its
 // error is a *poller.LostError.
 func (p *pass) batch(c *chunk) (*poller.Batch, error) {
@@ -286,7 +296,7 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 	case c.table.oid != p.table.oid || c.table.noFloor != p.table.noFloor:
 		return nil, lost(true, "the table was replaced while it was read")
 	case part.blocks && c.clock.file != p.load.file:
-		return nil, p.rewritten()
+		return nil, rewritten(p)
 	case p.floor != nil && c.clock.standby && !p.clock.standby:
 		p.floor = newFloor(coarse(p.xmin), p.from) // a standby does not report its snapshot above xmin
 	}

@@ -111,7 +111,8 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 	if err := s.reader.lineage.reached(p.identity.Timeline); err != nil {
 		return err
 	}
-	if err := p.findLoad(ctx, s.reader, r); err != nil {
+	var err error
+	if p.load, err = findLoad(ctx, p, s.reader, r); err != nil {
 		return err
 	}
 	if lost := p.begin(r); lost != nil {
@@ -143,15 +144,6 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 		return s.pass(ctx, r, yield)
 	}
 	return nil
-}
-
-// chunks yields the rows of the part in hand.
-func (p *pass) chunks(ctx context.Context, r *chunkReader) iter.Seq2[*chunk, error] {
-	part := p.parts[0]
-	if part.blocks {
-		return p.load.chunks(ctx, r)
-	}
-	return r.chunks(ctx, p.query(r, part), part.after)
 }
 
 // full reads every row of r.IDs from r.From on by id. It leaves out bad chunks, and then ends in a
