@@ -19,6 +19,10 @@ const (
 	firstBlocks = 64
 	// mostBlocks limits the blocks of a transaction, 128 MiB, in which many versions may be dead.
 	mostBlocks = 1 << 14
+	// mostRows limits the rows of a range. The poller publishes them with the place behind them in one
+	// transaction. Otherwise an owner that dies between two of them would leave rows that its successor has to
+	// remember, and among records in no order of time these are not found without many others.
+	mostRows = 20_000
 )
 
 // load reads the rows stamped before place.Before, in the order of their table's blocks. doc.go has the
@@ -154,7 +158,7 @@ func (l *load) readRange(ctx context.Context, r *chunkReader, failures *int) (c 
 	switch {
 	case err != nil:
 		err = r.retry(ctx, failures, tx, err)
-	case c.last:
+	case c.last && c.count() <= mostRows:
 		r.grow()
 		*failures = 0
 		return c, nil
@@ -200,7 +204,7 @@ func (l *load) moveBehind(c *chunk, limit int) *chunk {
 	}
 	next.Block, next.After = min(next.Block+l.blocks, next.Blocks), nil
 	if l.place.After == nil { // otherwise the block is more than a chunk
-		share := max(float64(c.size)/chunkBytes, float64(c.count())/float64(limit)) * 4 / 3
+		share := max(float64(c.size)/chunkBytes, float64(c.count())/float64(min(limit, mostRows))) * 4 / 3
 		l.blocks = max(1, min(int64(float64(l.blocks)/max(share, 0.25)), mostBlocks))
 	}
 	c.last, l.place = next.Block == next.Blocks, &next
