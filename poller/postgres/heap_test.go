@@ -29,7 +29,7 @@ type ledger struct {
 	t         *testing.T
 	shop      *shop
 	config    postgres.SourceConfig
-	memory    int
+	maxRows   int
 	mark      watermark.Watermark
 	records   []watermark.Published
 	published map[int64]map[version]int // how often, by id
@@ -53,7 +53,7 @@ type version struct {
 func openLedger(s *shop, c postgres.SourceConfig) *ledger {
 	c.Resource, c.Overlap = orders, cmp.Or(c.Overlap, 100*time.Millisecond)
 	c.Start = cmp.Or(c.Start, schemas.MinInstant)
-	return &ledger{t: s.t, shop: s, config: c, mark: watermark.New("orders"), newest: map[int64]version{},
+	return &ledger{t: s.t, shop: s, config: c, maxRows: 150, mark: watermark.New("orders"), newest: map[int64]version{},
 		published: map[int64]map[version]int{}, letters: map[string]uint64{}}
 }
 
@@ -61,7 +61,7 @@ func (l *ledger) Watermark() watermark.Watermark { return l.mark }
 
 func (l *ledger) DeadLetters() map[string]uint64 { return l.letters }
 
-func (l *ledger) MaxRows() int { return 150 }
+func (l *ledger) MaxRows() int { return l.maxRows }
 
 func (l *ledger) MaxRecordBytes() int { return 1 << 20 }
 
@@ -162,7 +162,7 @@ func (l *ledger) own(done func() bool) error {
 		ctx, stop := context.WithCancelCause(l.t.Context())
 		p := poller.New(poller.Config{
 			Settings: poller.Settings{Resource: orders, SourceName: "postgres", Interval: time.Millisecond,
-				Overlap: c.Overlap, Start: c.Start, Memory: cmp.Or(l.memory, 1<<20), CatchesUp: true,
+				Overlap: c.Overlap, Start: c.Start, Memory: 1 << 20, CatchesUp: true,
 				Eager: true},
 			Clock: func() poller.Moment {
 				if done() {
@@ -256,6 +256,29 @@ func TestALoadReadsTheBlocksInTurnAndRemembersNothing(t *testing.T) {
 	l.complete()
 	if err := l.own(func() bool { return true }); err != nil || l.restored != 0 {
 		t.Errorf("a takeover after the load read back %d records: %v", l.restored, err)
+	}
+}
+
+// A successor has nothing to find among the records of a load, whenever its owner died.
+func TestARangeOfBlocksIsPublishedInOneTransaction(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(`INSERT INTO orders SELECT i, NULL, NULL, NULL, t, t FROM generate_series(1, 100000) i,
+		LATERAL (SELECT now() - interval '1 day' + i * interval '1 ms' AS t) x`)
+	s.exec("DELETE FROM orders WHERE ctid < '(64,0)'") // so the load takes four times as many blocks then
+	rows := query[int](s, "SELECT count(*) FROM orders")
+	l, most := openLedger(s, postgres.SourceConfig{}), 0
+	l.maxRows = 20_000 // as the producer's
+	l.before = func(tx watermark.Transaction) error {
+		if most = max(most, len(tx.Rows)); tx.Watermark.DedupFrom != schemas.MaxInstant {
+			t.Errorf("a takeover would read back rows from %s on; load %+v", tx.Watermark.DedupFrom, tx.Watermark.Load)
+		}
+		return nil
+	}
+	if err := l.own(func() bool { return l.mark.AsOf > schemas.MinInstant }); err != nil {
+		t.Fatal(err)
+	}
+	if most < 10_000 || len(l.newest) != rows {
+		t.Errorf("%d orders, at most %d in a transaction", len(l.newest), most)
 	}
 }
 
