@@ -53,7 +53,8 @@ type version struct {
 func openLedger(s *shop, c postgres.SourceConfig) *ledger {
 	c.Resource, c.Overlap = orders, cmp.Or(c.Overlap, 100*time.Millisecond)
 	c.Start = cmp.Or(c.Start, schemas.MinInstant)
-	return &ledger{t: s.t, shop: s, config: c, maxRows: 150, mark: watermark.New("orders"), newest: map[int64]version{},
+	return &ledger{t: s.t, shop: s, config: c, maxRows: 150,
+		mark: watermark.New("orders"), newest: map[int64]version{},
 		published: map[int64]map[version]int{}, letters: map[string]uint64{}}
 }
 
@@ -215,7 +216,7 @@ func (l *ledger) loads(n int) bool {
 	return l.mark.Load != nil && l.mark.Load.Block > 0 && l.commits >= n
 }
 
-// scattered makes 6,000 orders, some in each block, in no order of time. There is room for more in each block.
+// scattered makes 6,000 orders, some in each block, in no order of time. Each block has room for more.
 func scattered(s *shop) {
 	s.exec("ALTER TABLE orders SET (fillfactor = 20)")
 	s.exec(strings.Replace(fmt.Sprintf(manyOrders, 6000), ") x", ") x ORDER BY hashint8(i)", 1))
