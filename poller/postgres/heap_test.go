@@ -263,7 +263,7 @@ func TestALoadReadsTheBlocksInTurnAndRemembersNothing(t *testing.T) {
 // A successor has nothing to find among the records of a load, whenever its owner died.
 func TestARangeOfBlocksIsPublishedInOneTransaction(t *testing.T) {
 	s := openShop(t, ordersTable)
-	s.exec(`INSERT INTO orders SELECT i, NULL, NULL, NULL, t, t FROM generate_series(1, 100000) i,
+	s.exec(`INSERT INTO orders (id, created_at, updated_at) SELECT i, t, t FROM generate_series(1, 100000) i,
 		LATERAL (SELECT now() - interval '1 day' + i * interval '1 ms' AS t) x`)
 	s.exec("DELETE FROM orders WHERE ctid < '(64,0)'") // so the load takes four times as many blocks then
 	rows := query[int](s, "SELECT count(*) FROM orders")
