@@ -42,8 +42,8 @@ var Reasons = []Reason{
 		Remedy: "set store.api_key to a valid key and restart (a key in a file needs no restart), or to \"\", " +
 			"and one is fetched"},
 	{Code: "redirect", State: Blocked, Says: "it redirects to",
-		Means: "a redirect to another address is not followed, because the API key would go with the request. Three " +
-			"within the service's own address are followed",
+		Means: "a redirect to another address is not followed, because the API key would go with the request. " +
+			"Three within the service's own address are followed",
 		Remedy: "if the service lives there now, set store.base_url and restart; otherwise ask which proxy " +
 			"stands before the service"},
 	{Code: "service_unusable", State: Blocked,
@@ -108,7 +108,7 @@ var Reasons = []Reason{
 		Says: "never showed them all | it takes several pages and was read once",
 		Means: "the order changes between requests, and nothing says how many rows there are. Today's pages are " +
 			"then read once in each poll, for half a minute, or three times as long as several passes took",
-		Remedy: "nothing: several passes are tried again. If it stays for days, `storestream sweep RESOURCE`, and " +
+		Remedy: "nothing: several passes are tried again. If it stays for days, `storestream sweep RESOURCE` and " +
 			"ask the service's owner for an order that holds, or a count"},
 	{Code: "endless_pages", State: SettlingDelayed, Says: "the service says for ever that more pages follow",
 		Means: "`has_more` is true also behind the last row, and `meta.count` does not show how many rows there " +

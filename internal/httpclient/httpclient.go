@@ -36,8 +36,8 @@ func New(files *tlsfile.Client, timeout time.Duration) *http.Client {
 		}}
 }
 
-// RedirectError is a redirect that was not followed. To does not show the path, which may hold anything. Often
-// is set if redirects within the same address were followed before it.
+// RedirectError is a redirect that was not followed. To does not show the path, which may hold anything.
+// Often is set if redirects within the same address were followed before it.
 type RedirectError struct {
 	To    string
 	Often bool

@@ -252,7 +252,7 @@ func (r *chunkReader) rows() int {
 }
 
 // grow raises the limit after a good transaction. It doubles, but from half the size that was cut up to that
-// size it grows slowly: twice as many after 45 transactions. Beyond that size the cause of the cut is over.
+// size it grows slowly: twice as many after 45 transactions. Beyond it the cause of the cut is over.
 func (r *chunkReader) grow() {
 	larger := 2 * r.limit
 	if r.limit < r.cut && larger >= r.cut {

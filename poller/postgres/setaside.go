@@ -26,8 +26,8 @@ import (
 const firstStamp, lastStamp = -211_813_488_000_000_000, 9_223_371_331_199_999_999
 
 // errNoKey is the error of probe if the first row has no id. No place stands for it alone.
-var errNoKey = &poller.BlockedError{What: "a row has no id (NULL), and the database cannot read a row at the " +
-	"same place or behind it. Such a row is found by its id: give each row one"}
+var errNoKey = &poller.BlockedError{What: "a row has no id (NULL), and the database cannot read a row at " +
+	"the same place or behind it. Such a row is found by its id: give each row one"}
 
 // isAboutRow returns true if the value of a row may be the cause of err.
 func (r *chunkReader) isAboutRow(err error) bool {
@@ -36,8 +36,8 @@ func (r *chunkReader) isAboutRow(err error) bool {
 }
 
 // probe reads the keys of the first rows of q between two places, and with them more, which is "" or columns
-// after a comma. It returns the place of the last row before one without an id, or nil if there is no row. met
-// is set if an earlier pass has met that row (pass.query).
+// after a comma. It returns the place of the last row before one without an id, or nil if there is no row.
+// met is set if an earlier pass has met that row (pass.query).
 func (r *chunkReader) probe(
 	ctx context.Context, more string, q query, after key, until *key, limit int,
 ) (last *key, met bool, err error) {
@@ -67,9 +67,9 @@ func (r *chunkReader) probe(
 }
 
 // bound returns the place up to which the next rows of q are read: that of the last of limit rows. It is nil
-// if there are none, or if the first has no id: then that row is read without a bound. If no query can read the
-// first key, because the server computes all keys to sort them, search finds the place before the key that it
-// cannot read, and the rows before that are read first.
+// if there are none, or if the first has no id: then that row is read without a bound. If no query can read
+// the first key, because the server computes all keys to sort them, search finds the place before the key
+// that it cannot read, and the rows before that are read first.
 func (r *chunkReader) bound(ctx context.Context, q query, after key, limit int) (*key, error) {
 	last, _, err := r.probe(ctx, "", q, after, r.unread, limit)
 	if r.unread != nil && last == nil && err == nil { // all rows before it were read

@@ -125,12 +125,12 @@ func (c *calendar) lastOver() day {
 	return dayOf(over) - 1 - c.margin - c.widened
 }
 
-// dayAfter is set for a dimension if the day after the last one is written for windows.
-func (c *calendar) dayAfter() (dimensions [2]bool) {
-	for i, midnight := range c.midnights {
-		dimensions[i] = midnight || c.widened > 0
+// dayAfter is one if the day after the last one of a dimension is written for windows, else zero.
+func (c *calendar) dayAfter(dimension int) day {
+	if c.midnights[dimension] {
+		return 1
 	}
-	return dimensions
+	return c.widened
 }
 
 // settledBefore is what is settled once the service's days before d are closed. behind is set if d was read

@@ -20,56 +20,53 @@ import (
 // The day only says where to begin to cut the past into windows. The first window has no lower bound, so a
 // wrong answer here costs requests and loses nothing.
 func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err error) {
-	first, refused := rd.from, ""
+	defer func() { rd.firstOpen = rd.next }()
+	if rd.next = rd.from; rd.next == past && rd.src.days[known].waits() {
+		rd.next = known // nothing is settled before that day is read
+	}
+	if rd.next != past {
+		return nil
+	}
+	rd.src.cfg.Doing("looking for the earliest row")
+	refused, answered := "", false
 	counted := false // a count proves nothing if no row is shown
-
-	if first == past && rd.src.days[known].waits() { // nothing is settled before that day is read
-		first = known
+	hasRows := func(until int) (met bool) {
+		if err != nil {
+			return true
+		}
+		w := on(dimension, span{From: past, To: day(until)})
+		answered = false
+		var why string
+		why, err = rd.glance(ctx, w, 0, 1, func(p client.Page) (enough bool) {
+			answered = true
+			met, counted = met || len(p.Rows) > 0, counted || p.Count > 0
+			return met
+		})
+		if !answered {
+			refused = why
+		}
+		return met || err != nil
 	}
-	rd.unbounded = first == past
-	if first == past {
-		rd.src.cfg.Doing("looking for the earliest row")
-		answered := false
-		hasRows := func(until int) (met bool) {
-			if err != nil {
-				return true
-			}
-			w, why := on(dimension, span{From: past, To: day(until)}), ""
-			answered = false
-			for tries := 0; tries < 2 && !answered && err == nil; tries++ { // one refusal may have another cause
-				why, err = rd.glance(ctx, w, 0, 1, func(p client.Page) (enough bool) {
-					answered = true
-					met, counted = met || len(p.Rows) > 0, counted || p.Count > 0
-					return met
-				})
-			}
-			if !answered {
-				refused = why
-			}
-			return met || err != nil
-		}
-		met := hasRows(int(rd.last))
-		if !met && answered {
-			met = hasRows(int(rd.last))
-		}
-		switch {
-		case err != nil:
-		case !answered:
-			rd.unbounded = false
-			first, err = rd.firstGiven(ctx, dimension, refused)
-		case !met && !counted:
-			first = rd.last + 1
-		case known != past:
-			first = known
-		default: // rows from before 1970 end up in the first window
-			first = day(sort.Search(int(rd.last), hasRows))
-		}
-		if err == nil && refused != "" {
-			rd.src.cfg.Log.Info("the service does not give earlier days: rows are read from this one on",
-				zap.Stringer("day", first), zap.String("why", refused))
-		}
+	met := hasRows(int(rd.last))
+	if !met { // one empty answer, or one refusal, may have another cause
+		met = hasRows(int(rd.last))
 	}
-	rd.next, rd.firstOpen = first, first
+	rd.unbounded = answered
+	switch {
+	case err != nil:
+	case !answered:
+		rd.next, err = rd.firstGiven(ctx, dimension, refused)
+	case !met && !counted:
+		rd.next = rd.last + 1
+	case known != past:
+		rd.next = known
+	default: // rows from before 1970 end up in the first window
+		rd.next = day(sort.Search(int(rd.last), hasRows))
+	}
+	if err == nil && refused != "" {
+		rd.src.cfg.Log.Info("the service does not give earlier days: rows are read from this one on",
+			zap.Stringer("day", rd.next), zap.String("why", refused))
+	}
 	return err
 }
 
@@ -101,20 +98,18 @@ func (rd *read) firstGiven(ctx context.Context, dimension int, refused string) (
 	case rd.req.Kind != poller.Pass:
 		return 0, fmt.Errorf("%s: not all rows can be read: %s", name, refused)
 	}
-	answers := func(days span) (answered bool) {
-		if err == nil {
-			_, err = rd.glance(ctx, on(dimension, days), 0, 1, func(client.Page) (enough bool) {
-				answered = true
-				return true
-			})
-		}
+	answers := func(d day) (answered bool) {
+		_, err = rd.glance(ctx, on(dimension, span{From: d, To: d}), 0, 1, func(client.Page) (enough bool) {
+			answered = true
+			return true
+		})
 		return answered
 	}
 	first = rd.last + 1
 	for earlier := true; earlier; {
 		earlier = false
 		for step := day(1 << 15); step > 0; step /= 2 {
-			if first-step >= earliestDay && answers(span{From: first - step, To: first - step}) {
+			if err == nil && first-step >= earliestDay && answers(first-step) {
 				first, earlier = first-step, true
 			}
 		}
@@ -125,19 +120,9 @@ func (rd *read) firstGiven(ctx context.Context, dimension int, refused string) (
 		err = fmt.Errorf("%s: the service gives no rows of past days: %s", name, refused)
 	case first > earliestDay && !refuses:
 		first--
-	case first < earliestLimited && !answers(span{From: first, To: rd.last}) && client.Refusal(rd.failed) != nil:
-		// The days since then take long, so today comes first. It shows whether the window was refused for its
-		// length, or perhaps for a row.
-		w := s.bounded(on(updated, span{From: rd.open, To: future}))
-		set := rd.set(w, true)
-		set.Once = true
-		if err == nil {
-			_, err = rd.pages(ctx, w, s.reader.Read(set))
-		}
-		if s.form == limited {
-			first = earliestLimited
-			s.cfg.Log.Warn("the service limits the days of a window: a first load reads rows from 2000-01-01 on")
-		}
+	case s.form == limited && first < earliestLimited:
+		first = earliestLimited
+		s.cfg.Log.Warn("the service limits the days of a window: a first load reads rows from 2000-01-01 on")
 	}
 	return first, err
 }
@@ -181,7 +166,7 @@ func (rd *read) closeDays(ctx context.Context, dimension int) error {
 		m := batches.machine(s.reader, rd.set(w, false), days.Length(), next == last)
 		rd.failed = nil
 		o, err := rd.pages(ctx, w, m)
-		if err == nil && !rd.replan {
+		if err == nil {
 			refused := o.Failed && client.Refusal(rd.failed) != nil
 			again := batches.adapt(days.Length(), refused, o, s.reader)
 			if s.batches.most = batches.most; again {
@@ -189,7 +174,7 @@ func (rd *read) closeDays(ctx context.Context, dimension int) error {
 			}
 			err = rd.checkEnd(ctx, w, &o)
 		}
-		if err != nil || rd.replan {
+		if err != nil {
 			return err
 		}
 		switch {

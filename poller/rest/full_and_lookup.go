@@ -25,11 +25,11 @@ func (s *Source) full(ctx context.Context, rd *read) error {
 		if s.alone { // a row that is updated meanwhile comes to a day that is read later
 			read = func() error { return s.everything(ctx, rd, updated, from) }
 		}
-		if err := read(); err != nil || rd.replan {
+		if err := read(); err != nil {
 			return err
 		}
 	}
-	if err := s.everything(ctx, rd, created, from); err != nil || rd.replan {
+	if err := s.everything(ctx, rd, created, from); err != nil {
 		return err
 	}
 	return rd.finish(ctx, &poller.Done{Started: rd.req.Started, Complete: true})
@@ -46,20 +46,23 @@ func (s *Source) first(rd *read, margin day) day {
 }
 
 // lastPast returns a day that is over in every zone. Days up to it gain no more rows.
-func (s *Source) lastPast() day {
-	return dayOf(s.clock.Over().Add(-s.cfg.Overlap)) - 2 - s.calendar.widened
-}
+func (s *Source) lastPast() day { return s.calendar.lastOver() - 1 + s.calendar.margin }
 
 // today is the day of the service's clock. A date after it is sent only if nothing else will do: a service
 // may refuse it.
 func (s *Source) today() day { return dayOf(s.clock.Service()) }
 
-// bounded returns w, a growing set, without bounds after today. It takes in no less.
+// bounded returns w, a growing set, without bounds after today, and takes in no less. A day behind the
+// horizon stays: a window without an end would not take it in.
 func (s *Source) bounded(w window) window {
 	today := s.today()
 	for i := range w {
+		other, last := w[1-i], w[i].To
+		if last != future && last > s.horizon() {
+			continue
+		}
 		w[i].From = min(w[i].From, today)
-		if other := w[1-i]; w[i].To >= today && (w[i].From != past || other.From != past || other.To < today) {
+		if last >= today && (w[i].From != past || other.From != past || other.To < today) {
 			w[i].To = future
 		}
 	}
@@ -75,11 +78,11 @@ func (s *Source) everything(ctx context.Context, rd *read, dimension int, from d
 	}
 	if from == past && rd.next > rd.last { // there seem to be none, and closeDays asks for none
 		err := s.complete(ctx, rd, on(dimension, span{From: past, To: rd.last}))
-		if err != nil || rd.replan {
+		if err != nil {
 			return err
 		}
 	}
-	if err := rd.closeDays(ctx, dimension); err != nil || rd.replan {
+	if err := rd.closeDays(ctx, dimension); err != nil {
 		return err
 	}
 	return s.complete(ctx, rd, on(dimension, span{From: max(from, rd.last+1), To: future}))
@@ -89,10 +92,10 @@ func (s *Source) everything(ctx context.Context, rd *read, dimension int, from d
 func (s *Source) complete(ctx context.Context, rd *read, w window) error {
 	w = s.bounded(w)
 	o, err := rd.pages(ctx, w, s.reader.Read(rd.set(w, true)))
-	if err == nil && !rd.replan {
+	if err == nil {
 		err = rd.checkEnd(ctx, w, &o)
 	}
-	if err == nil && !rd.replan && !o.Whole {
+	if err == nil && !o.Whole {
 		err = rd.incomplete(ctx, w, o)
 	}
 	return err
@@ -113,7 +116,7 @@ func (s *Source) complete(ctx context.Context, rd *read, w window) error {
 func (s *Source) lookup(ctx context.Context, rd *read) error {
 	rd.sought = map[int64]bool{}
 	most := future // days of one window
-	if s.form >= limited {
+	if s.form == limited {
 		most = fewDays
 	}
 	for _, suspect := range rd.req.Suspects {
@@ -138,7 +141,7 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 			switch {
 			case question == 0:
 				days = span{From: dayOf(at), To: dayOf(at)}
-			case question == bothDays && (s.alone || suspect.CreatedAt == schemas.MinInstant):
+			case question == bothDays && suspect.CreatedAt == schemas.MinInstant:
 				continue
 			case question == bothDays:
 				days, on.created = s.calendar.narrow(at), s.calendar.narrow(suspect.CreatedAt)
@@ -157,7 +160,7 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 					w = s.bounded(w)
 				}
 				o, err := rd.pages(ctx, w, s.reader.Read(rd.set(w, growing)))
-				if err != nil || rd.replan {
+				if err != nil {
 					return err
 				}
 				// The questions after the first ask for its days again. Once all suspects are shown, a row that cannot be
@@ -169,7 +172,7 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 		}
 	}
 	if rd.req.Everywhere && len(rd.sought) > 0 {
-		if err := s.everything(ctx, rd, updated, s.first(rd, 1)); err != nil || rd.replan {
+		if err := s.everything(ctx, rd, updated, s.first(rd, 1)); err != nil {
 			return err
 		}
 	}
@@ -188,8 +191,8 @@ const (
 	// manySuspects is how many suspects may each have a window of their own created and updated day. If there
 	// are more, the windows of one created day are joined, over a day more for each further thousand.
 	manySuspects = 1000
-	// fewDays is how many days a service may be asked for that perhaps limits them.
-	fewDays = 6
+	// fewDays is how many days a service is asked for that limits them: those of one row.
+	fewDays = 4
 )
 
 // joined returns spans of one length in order. It merges those that overlap, or are not further apart, up to

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -68,9 +69,11 @@ type read struct {
 	// cut. unsure says why it did not find out.
 	tried  bool
 	unsure string
-	// replan is set when the service turns out to cut days otherwise than the plan assumes. Then the read
-	// stops, and Source.Read makes another plan.
+	// replan is set when rows show that the service cuts days otherwise than the plan assumes. Then the read
+	// ends with errReplan.
 	replan bool
+	// formLearned is set once a refusal made this read ask in which form the service answers windows.
+	formLearned bool
 	// spoiled is the first page without a row that could be published. good is set once a row could.
 	spoiled *poller.BlockedError
 	good    bool
@@ -106,26 +109,29 @@ func (rd *read) pages(ctx context.Context, w window, m *paging.Machine) (o pagin
 		part := window{updated: w[updated], created: q.Created}
 		asked := time.Now()
 		var failed *client.RequestError
-		p, err := s.endpoint.Page(ctx, rd.query(part, q.Page, q.Size), s.reader.Tries())
+		p, err := s.endpoint.Page(ctx, s.query(part, q.Page, q.Size), s.reader.Tries())
 		if err != nil {
-			failed, err = rd.failure(ctx, part, q.Page, q.Size, &p, err)
+			failed, err = rd.failure(ctx, part, q.Page, q.Size, err)
 		}
-		if err != nil || rd.replan {
+		if err != nil {
 			return o, err
 		}
 		a := rd.answer(p, failed, part, q.Page, asked)
 		s.endpoint.Release()
-		if failed == nil && !rd.replan {
+		switch {
+		case rd.replan:
+			err = errReplan
+		case failed == nil:
 			err = rd.fields.check(ctx, rd, part, q.Page, q.Size)
 		}
-		if cut := q.Created.To != future && !rd.proofs[created].Whole; cut && err == nil && !rd.replan {
+		if cut := q.Created.To != future && !rd.proofs[created].Whole; cut && err == nil {
 			if !rd.tried {
 				rd.tried = true
 				rd.unsure, err = rd.learnUpTo(ctx, created, always)
 			}
 			a.Doubt = cmp.Or(a.Doubt, rd.unsure)
 		}
-		if err != nil || rd.replan {
+		if err != nil {
 			return o, err // the rows go nowhere: the batch is dropped
 		}
 		a.Doubt = cmp.Or(a.Doubt, rd.early(w, m.Growing(), p.Date))
@@ -228,17 +234,18 @@ const (
 	fewRows = 3
 )
 
-// glance looks at the pages of w from first on, of so many rows, until one is enough. It hands no row on, so
+// glance looks at the pages of w from one on, of so many rows, until one is enough. It hands no row on, so
 // it may ask for anything. A service may say of a page without rows that more follow: of some pages, or of
 // every page. doubt, if not empty, says why the answers prove nothing.
 //
-// glance steps over what fails alone, a row in the end. It asks for rows without any bound up to tomorrow. If
-// that fails, it asks up to today. If that fails too, some of the rows may do: those up to yesterday, those
-// of the days that are not settled, those of the last month. That these show nothing proves nothing.
+// glance steps over what fails alone, a row in the end: a page may be too heavy, so smaller ones are asked
+// for first. It asks for rows without any bound up to tomorrow. If that fails, it asks up to today. If that
+// fails too, some of the rows may do: those up to yesterday, those of the days that are not settled, those
+// of the last month. That these show nothing proves nothing.
 func (rd *read) glance(
-	ctx context.Context, w window, first, size int, enough func(client.Page) bool,
+	ctx context.Context, w window, page, size int, enough func(client.Page) bool,
 ) (doubt string, err error) {
-	s, rows, skipped, missed := rd.src, 0, 0, ""
+	s, rows, skipped, missed, first, full := rd.src, 0, 0, "", page, size
 	defer s.endpoint.Release()
 	var others []span
 	if today := s.today(); w == (window{always, always}) {
@@ -246,12 +253,11 @@ func (rd *read) glance(
 		others = []span{{From: past, To: today}, {From: past, To: today - 1}, {From: rd.firstOpen, To: future},
 			{From: today - 30, To: future}}
 	}
-	page := first
-	for range mostGlances {
+	for glances := 0; glances < mostGlances; {
 		var failed *client.RequestError
-		p, err := s.endpoint.Page(ctx, rd.query(w, page, size), s.reader.Tries())
+		p, err := s.endpoint.Page(ctx, s.query(w, page, size), s.reader.Tries())
 		if err != nil {
-			failed, err = rd.failure(ctx, w, page, size, &p, err)
+			failed, err = rd.failure(ctx, w, page, size, err)
 		}
 		switch {
 		case err != nil:
@@ -261,23 +267,25 @@ func (rd *read) glance(
 		case failed == nil:
 		case page > 0 && client.Refusal(failed) != nil: // it refuses the number of the page
 			return cmp.Or(doubt, missed), nil
+		case size > 1 && (len(others) == 0 || client.Refusal(failed) == nil): // perhaps it is too heavy
+			page, size = page*10, max(1, size/10)
+			continue
 		case len(others) > 0:
 			if w[updated].To <= s.today() {
 				missed = failed.Error()
 			}
-			w[updated], others = others[0], others[1:]
+			w[updated], others, page, size = others[0], others[1:], first, full
 			continue
 		default:
 			missed = cmp.Or(missed, failed.Error())
-			if size > 1 {
-				page, size = page*10, max(1, size/10)
-			} else if page, skipped = page+1, skipped+1; skipped == fewRows || client.Refusal(failed) != nil {
+			if page, skipped = page+1, skipped+1; skipped == fewRows || client.Refusal(failed) != nil {
 				return cmp.Or(doubt, missed), nil
 			}
 			continue
 		}
 		s.reader.LearnCount(p.Count, max(size, len(p.Rows)))
 		rows += len(p.Rows)
+		glances++
 		if doubt = cmp.Or(doubt, cached(p.Age)); enough(p) {
 			return doubt, nil
 		}
@@ -417,30 +425,40 @@ func (rd *read) incomplete(ctx context.Context, w window, o paging.Outcome) erro
 // A service that is down fails every request. So nothing is stepped over unless the service answers another
 // question at that moment (read.failure).
 
-// failure looks into err, the error of a request for a page of w. If the service answers the request in
-// another form, p becomes that answer. failed is the failure of this request, if it may be stepped over: the
-// service refuses the number of the page, or answers another question. Otherwise the second error ends the
-// read.
-func (rd *read) failure(ctx context.Context, w window, page, size int, p *client.Page, err error) (
+// failure looks into err, the error of a request for a page of w. It returns the failure of this request, if
+// that may be stepped over: the service refuses the number of the page, or answers another question.
+// Otherwise the second error ends the read. It is errReplan if the service answers windows in another form.
+func (rd *read) failure(ctx context.Context, w window, page, size int, err error) (
 	failed *client.RequestError, _ error,
 ) {
 	s := rd.src
-	if page == 0 && client.Refusal(err) != nil && rd.otherForm(ctx, w, size, p) {
-		return nil, nil
+	query, refusal := s.query(w, page, size), client.Refusal(err) != nil
+	now, before := span{From: s.today(), To: future}, span{From: past, To: s.today() - 1}
+	others := []window{s.answered, on(updated, now), on(updated, before)}
+	if page == 0 && refusal && !rd.formLearned {
+		rd.formLearned = true
+		answers, changed := s.learnForm(ctx, query)
+		if !answers {
+			others = slices.Delete(others, 1, 2)
+		}
+		if changed {
+			s.cfg.Log.Info("the service refuses windows of one form, and answers those of another", zap.Error(err),
+				zap.Bool("both_bounds", s.form > oneBound), zap.Bool("day_after", s.calendar.widened > 0),
+				zap.Bool("one_dimension", s.alone))
+			return nil, errReplan
+		}
 	}
-	query := rd.query(w, page, size)
 	switch failed = client.Failure(err, s.cfg.Resource.Path); {
 	case failed == nil:
 		return nil, refused(err)
-	case page > 0 && client.Refusal(failed) != nil:
+	case page > 0 && refusal:
 		s.reader.Failed()
 		return failed, nil
 	}
 	s.reader.Failed()
 	rd.failed = failed
-	now, before := span{From: s.today(), To: future}, span{From: past, To: s.today() - 1}
-	for _, other := range []window{s.answered, on(updated, now), on(updated, before)} {
-		question := rd.query(other, 0, 1)
+	for _, other := range others {
+		question := s.query(other, 0, 1)
 		if question == query || other == (window{}) {
 			continue
 		}
@@ -458,101 +476,6 @@ func (rd *read) failure(ctx context.Context, w window, page, size int, p *client
 		}
 	}
 	return nil, refused(err)
-}
-
-// A service may refuse a window for its form, and answer it in another one:
-//
-//   - With one bound. Then both are sent: the first day that there is, and the last one, or tomorrow or the
-//     day after if the service refuses that. Rows of later days are then read once their day has come. A read
-//     that looks for deleted rows is to meet them too, so it asks for the last day, unless the service limits
-//     the days of a window. Then a row of a later day is met by a lookup, which asks for the row's own days.
-//   - That begins and ends on one day. Then the day after is sent as the end (calendar.widened).
-//   - Of both dimensions. Then each is asked for alone (Source.alone).
-//   - Of many days. Then closeDays asks for fewer (batchOfDays.most), and always for the day after: to find
-//     out how to_ dates are read takes windows of many days.
-//
-// A refusal may have another cause: the days, or a row. So a form is taken for refused only if the service
-// refuses it for other days as well.
-const (
-	oneBound = iota
-	toTheLastDay
-	limited // up to tomorrow, in any read
-	toTheDayAfterTomorrow
-
-	firstDay = -719_162  // 0001-01-01
-	lastDay  = 2_932_895 // 9999-12-30. The day after may be written for it
-)
-
-// query is the request for a page of w, in the form that the service accepts.
-func (rd *read) query(w window, page, size int) string {
-	form, to := rd.src.form, day(lastDay)
-	deletions := rd.req.Kind == poller.Full || rd.req.Everywhere
-	if form == limited || form == toTheDayAfterTomorrow && !deletions {
-		to = rd.src.today() + 2 - rd.src.calendar.widened
-	}
-	for i := range w {
-		switch {
-		case form == oneBound || w[i] == always:
-		case w[i].From == past:
-			w[i].From = firstDay
-		case w[i].To == future:
-			w[i].To = max(to, w[i].From)
-		}
-	}
-	return w.query(rd.src.calendar.dayAfter(), page, size)
-}
-
-// otherForm asks for page 0 of w, which the service refuses, in another form. If it is answered, p becomes
-// the answer. It sets replan if days are asked for in another way from now on.
-func (rd *read) otherForm(ctx context.Context, w window, size int, p *client.Page) (answered bool) {
-	s, c, was := rd.src, &rd.src.calendar, rd.src.form
-	before := rd.query(w, 0, size)
-	answers := func() bool {
-		query := rd.query(w, 0, size)
-		answer, err := s.endpoint.Page(ctx, query, 1)
-		if err == nil {
-			*p = answer
-			s.cfg.Log.Info("the service refuses windows of one form, and answers those of another",
-				zap.String("refused", before), zap.String("answered", query))
-		}
-		before = query
-		return err == nil
-	}
-	refuses := func(w window) bool {
-		_, err := s.endpoint.Page(ctx, rd.query(w, 0, 1), 1)
-		s.endpoint.Release()
-		return client.Refusal(err) != nil
-	}
-	far := on(updated, span{From: lastDay - 1, To: lastDay})
-	for s.form < limited {
-		if s.form++; rd.query(w, 0, size) == before {
-			continue
-		}
-		if s.form == limited && refuses(far) {
-			s.form = toTheDayAfterTomorrow
-		}
-		if answers() {
-			if s.form == limited {
-				c.widened, rd.replan = 1, true
-			}
-			return true
-		}
-	}
-	s.form = was
-	today, now := s.today(), span{From: s.today(), To: future}
-	oneDay := w[updated].Single() || w[created].Single()
-	if oneDay && c.widened == 0 && refuses(on(updated, span{From: today, To: today})) {
-		c.widened = 1
-		if rd.replan = answers(); rd.replan {
-			return true
-		}
-		c.widened = 0
-	}
-	if w[updated] != always && w[created] != always && !s.alone && !refuses(on(updated, now)) &&
-		refuses(window{updated: now, created: {From: past, To: today}}) {
-		s.alone, rd.replan = true, true
-	}
-	return false
 }
 
 // refused returns err as one that blocks the resource, if it is the service's refusal of a request.

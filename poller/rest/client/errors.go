@@ -18,9 +18,9 @@ import (
 	"github.com/storestream/storestream/poller"
 )
 
-// RequestError is a request that the service refuses, or to which no good answer came. Its text states what
-// was asked for and what came, and only then what that may mean. It is the same with each poll that meets the
-// same fault: a text that differs would be written and logged anew.
+// RequestError is a request that the service refuses, or that got no good answer. Its text states the request
+// and the answer, and only then a guess at the cause. The same fault has the same text in each poll: another
+// text would be written and logged again.
 type RequestError struct {
 	Path, Query string
 	// Status is that of the answer. Zero means that none came.
@@ -132,8 +132,8 @@ const (
 var ordinary string
 
 var (
-	// code and message match what services say of an error, wherever it stands in the body. A code is a word of
-	// a program, or a short number. RFC 9457 has title and detail. Nest has a list of messages.
+	// code and text match the code and the message of an error anywhere in the body. A code is a word of a
+	// program, or a short number. RFC 9457 has title and detail. Nest has a list of messages.
 	code = regexp.MustCompile(`(?i)"(?:error|type|(?:error_?)?code)"\s*:\s*` +
 		`("[a-z_.-]{1,58}\d{0,6}"|"?\d{1,6}"?\s*[,}])`)
 	text = regexp.MustCompile(`(?i)"(?:message|detail|msg|(?:error_?)?description|title|error)"\s*:\s*\[?\s*` +
@@ -163,9 +163,9 @@ func (e *RequestError) explain(body []byte) {
 	e.Message = shown(message)
 }
 
-// shown returns what may be shown of a message. A message may quote a row, with names, addresses or telephone
-// numbers. So the words that are not ordinary become "…", in whatever case they are. So does a number, unless
-// it begins the message or follows an ordinary word. A secret is hidden by rotation.Hidden.
+// shown returns the part of a message that may be shown. A message may quote a row, with names, addresses or
+// telephone numbers. So each word that is not ordinary becomes "…", in upper and in lower case. So does a
+// number, unless it begins the message or follows an ordinary word. rotation.Hidden hides secrets.
 func shown(message string) string {
 	after := true // the word before is no number, and shown
 	message = words.ReplaceAllStringFunc(message[:min(len(message), maxMessage)], func(word string) string {

@@ -55,13 +55,12 @@ var (
 // decoder for the whole body would refuse all of it for one NaN in one row (Python's encoder writes such),
 // and a row that belongs in the dead letters would stop the stream.
 //
-// Names of members are read whatever their case and the signs between their words: has_more, hasMore. Of a
-// member that comes twice the last counts, as in most readers of JSON, unless that one would end a window:
-// null for rows, no for has_more. A page without rows may have null for them (a nil slice of Go), or no data
-// at all (encoders that leave out what is empty). Some encoders leave out what is false, has_more with it,
-// and some services leave out meta on the last page. So a list of rows, or a part of meta, has to show that
-// the answer is a page. One that says that it failed is none, whatever its status: it would be taken for the
-// end of a window.
+// Case and signs in the names of members do not matter: has_more, hasMore. If a member comes twice, the last
+// one counts, as in most readers of JSON, unless it would end a window: null for rows, no for has_more. A
+// page without rows may have null for them (a nil slice of Go), or no data (some encoders leave out empty
+// lists). Some encoders leave out false, so has_more may be missing, and some services send no meta with the
+// last page. So an answer is a page if it has a list of rows, or a part of meta. If it says that it failed,
+// it is an error even with status 200: it would be taken for the end of a window.
 func openPage(body []byte, rows [][]byte) (Page, error) {
 	p := Page{Rows: rows[:0], Number: -1, Size: -1, Count: -1}
 	body = bytes.TrimPrefix(body, byteOrderMark)

@@ -304,6 +304,18 @@ func TestASetWhoseLaterPagesAreRefusedIsNotWhole(t *testing.T) {
 	}
 }
 
+func TestASetThatIsReadOnceSaysWhyItCannotBeReadWhole(t *testing.T) {
+	for why, s := range map[string]*plain{
+		"has none after": {pages: 1, refuses: true, counts: true}, "was read once": {},
+	} {
+		s.rows = plainRows(2500, 1)
+		o, err := drive(NewReader(true).Read(Set{Created: Always, Growing: true, Once: true}), s.ask)
+		if err != nil || o.Whole || !strings.Contains(o.Why, why) {
+			t.Errorf("%+v, %v, expected %q", o, err, why)
+		}
+	}
+}
+
 func TestWhereTheCountIsAnEstimateASetWithoutAnEndIsNotWhole(t *testing.T) {
 	s := &plain{rows: plainRows(950, 1), counts: true, forEver: true}
 	o, err := drive(NewReader(false).Read(Set{Created: Always}), s.ask)

@@ -13,7 +13,7 @@ type Set struct {
 	// Today is the last day for which the service is asked: it may refuse later ones. Zero means that there is
 	// no such day.
 	Today Day
-	// Uncut is set if the service cannot be asked for a part of the set.
+	// Uncut is set if the set is not cut: the service cannot be asked for a part of it.
 	Uncut bool
 	// Once limits the reading to one pass, even if that does not show that the pass met every row.
 	Once bool
