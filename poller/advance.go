@@ -209,7 +209,7 @@ func (s *state) lose(lost *LostError) (changed bool) {
 	if lost.Sweep {
 		identity = identity.Anew()
 	}
-	load := s.loadBack(from)
+	load := s.mark.Load.Back(from, max(s.mark.Settled, s.settings.Start))
 	if !back && s.mark.Cursor == nil && s.mark.Floor == nil && load == s.mark.Load &&
 		reflect.DeepEqual(identity, s.mark.Identity) {
 		return false
@@ -221,12 +221,6 @@ func (s *state) lose(lost *LostError) (changed bool) {
 		s.dedup.passedAgain = true
 	}
 	return true
-}
-
-// loadBack returns the load in hand if rows stamped from or later are read again. Nil means that there is
-// none, or that it has to begin again.
-func (s *state) loadBack(from schemas.Instant) *watermark.Load {
-	return s.mark.Load.Back(from, max(s.mark.Settled, s.settings.Start))
 }
 
 // beginReplay makes every row with updated_at at or after r.To be published again. ends are the end offsets
@@ -245,7 +239,7 @@ func (s *state) beginReplay(r watermark.Request, now schemas.Instant, ends []int
 		from, settled = min(from, running.From), max(settled, running.Settled)
 	}
 	s.mark.Settled = min(s.mark.Settled, max(*r.To, s.settings.Start))
-	s.mark.Load = s.loadBack(*r.To)
+	s.mark.Load = s.mark.Load.Back(*r.To, max(s.mark.Settled, s.settings.Start))
 	s.mark.Cursor, s.mark.Floor, s.mark.Identity = nil, nil, s.mark.Identity.Confirmed(r.Schema)
 	s.dedup.replay(s.mark.Load)
 	s.mark.Replay = &watermark.Replay{Request: r.ID, RequestUID: r.UID, From: from, At: now, Settled: settled,

@@ -52,6 +52,8 @@ type Request struct {
 	Cursor *watermark.Cursor
 	// Load is the place of a load that a Pass goes on with. A batch of a pass named it. nil means none.
 	Load *watermark.Load
+	// Rows is the number of rows that were published so far.
+	Rows int64
 	// Complete, of a pass: a cheap one, with which REST has met every change since the one before, will not
 	// do.
 	Complete bool

@@ -61,7 +61,8 @@ func (s *state) nextPass(at Moment) Request {
 	s.from, s.wanted, s.readBegan = max(s.mark.Settled, s.settings.Start), nil, at
 	complete := s.settings.Eager || s.mark.Replay != nil || s.passes == 0
 	return Request{Kind: Pass, From: s.from, Complete: complete, Cursor: s.mark.Cursor, Load: s.mark.Load,
-		Floor: s.mark.Floor, Identity: s.mark.Identity, Fields: s.expectedFields(), Started: at.Wall}
+		Rows: s.mark.Rows, Floor: s.mark.Floor, Identity: s.mark.Identity, Fields: s.expectedFields(),
+		Started: at.Wall}
 }
 
 // secondLook begins a look at these deferred rows.

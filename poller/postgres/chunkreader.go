@@ -251,14 +251,16 @@ func (r *chunkReader) rows() int {
 	return max(min(r.limit, cmp.Or(r.careful, r.limit), transactionBytes/r.width), 1)
 }
 
-// grow raises the limit after a good transaction. It doubles, but from half the size that was cut up to that
-// size it grows slowly: twice as many after 45 transactions. Beyond it the cause of the cut is over.
-func (r *chunkReader) grow() {
-	larger := 2 * r.limit
-	if r.limit < r.cut && larger >= r.cut {
-		larger = r.limit + r.limit/64 + 1
+// grow raises the limit after a good transaction.
+func (r *chunkReader) grow() { r.limit = min(grown(r.limit, r.cut), r.MaxRows) }
+
+// grown returns the size of the transaction after a good one. It doubles, but from half the size that was cut
+// up to that size it grows slowly: twice as many after 45 transactions. Beyond it the cause of the cut is over.
+func grown(size, cut int) int {
+	if size < cut && 2*size >= cut {
+		return size + size/64 + 1
 	}
-	r.limit = min(larger, r.MaxRows)
+	return 2 * size
 }
 
 // retry prepares another try after err. tx is the transaction that failed, or nil if no row has come. retry

@@ -31,7 +31,7 @@ import (
 //
 // And it puts temporary tables after all others, for the statements that follow. PostgreSQL looks for a
 // table or a type among the temporary ones first, even for a name of pg_catalog, and they belong to the
-// client that had the connection before. So this query names no table, and names the schema of each type. $2
+// client that had the connection before. So this query names the schema of each table and type. $2
 // is the DSN's search_path, NULL for the role's.
 const clockSQL = `WITH c AS MATERIALIZED (
   SELECT pg_is_in_recovery() AS standby, pg_last_xact_replay_timestamp() AS replayed,
@@ -41,7 +41,7 @@ SELECT CASE WHEN c.standby THEN c.replayed ELSE now() END, c.standby,
        pg_snapshot_xmax(s)::pg_catalog.text::bigint + age(pg_snapshot_xmax(s)::pg_catalog.xid),
        coalesce(to_regclass($1)::pg_catalog.oid, 0::pg_catalog.oid),
        coalesce(row_security_active(to_regclass($1)::pg_catalog.oid), false), coalesce(%s, 0),
-       coalesce(pg_relation_filenode(to_regclass($1)), 0::pg_catalog.oid)
+       coalesce((SELECT relfilenode FROM pg_catalog.pg_class WHERE oid = to_regclass($1)), 0::pg_catalog.oid)
 FROM c, pg_current_snapshot() AS s
 WHERE set_config('client_encoding',
   CASE current_setting('server_encoding') WHEN 'SQL_ASCII' THEN 'SQL_ASCII' ELSE 'UTF8' END, true) <> ''

@@ -373,7 +373,7 @@ func (m *model) poll(t *rapid.T) {
 		return
 	}
 	r := poller.Request{From: m.settled, Cursor: m.cursor, Load: m.load, Floor: m.floor, Identity: m.identity}
-	p := newPass(r, schemas.MinInstant, &m.horizons)
+	p := newPass(r, schemas.MinInstant, &m.horizons, nil)
 	p.table, p.clock = table, c
 	p.identity = watermark.Identity{Table: table.oid, Schema: table.schema, Kind: table.kind,
 		LeadsTo: m.w.relation.leadsTo, System: "7/5", Timeline: cmp.Or(c.timeline, m.w.timeline)}
@@ -507,7 +507,7 @@ func (m *model) begin(p *pass, r poller.Request) bool {
 func (m *model) findLoad(p *pass, r poller.Request) *poller.LostError {
 	var mayBegin bool
 	var lost *poller.LostError
-	p.load, mayBegin, lost = loadOf(p, r)
+	mayBegin, lost = p.resumeLoad(r)
 	before := p.horizons.reach(p.clock.xmin)
 	if !mayBegin || lost != nil || before <= p.from || rapid.IntRange(0, 3).Draw(m.w.t, "small") == 0 {
 		return lost
@@ -518,8 +518,8 @@ func (m *model) findLoad(p *pass, r poller.Request) *poller.LostError {
 		}
 	}
 	m.w.stir("before the number of blocks")
-	p.load = newLoad(p, m.w.blocks(m.w.next))
-	p.load.place.Before = before // the model's clock counts microseconds
+	p.beginLoad(m.w.blocks(m.w.next))
+	p.load.Before = before // the model's clock counts microseconds
 	return nil
 }
 
@@ -674,25 +674,25 @@ func (m *model) order(rows []place) {
 
 // blocks reads some blocks, or a part of one in the order (updated_at, id).
 func (m *model) blocks(p *pass, c *clock, table *table, visible map[int64]version) (*chunk, []place) {
-	l, after := p.load, p.load.after()
-	if l.blocks = 1; l.place.After == nil {
-		l.blocks = int64(rapid.IntRange(1, 3).Draw(m.w.t, "blocks"))
+	after := p.readTo()
+	if p.blocks = 1; p.load.After == nil {
+		p.blocks = rapid.IntRange(1, 3).Draw(m.w.t, "blocks")
 	}
 	var rows []place
 	for id, v := range visible {
-		at, block := key{at: microsOf(v.stamp), id: id}, m.w.block(id, v)-l.place.Block
-		if block >= 0 && block < l.blocks && v.stamp < l.place.Before && at.after(after) {
+		at, block := key{at: microsOf(v.stamp), id: id}, m.w.block(id, v)-p.load.Block
+		if block >= 0 && block < int64(p.blocks) && v.stamp < p.load.Before && at.after(after) {
 			v.null = table.missing != nil
 			rows = append(rows, place{id, v})
 		}
 	}
 	m.order(rows)
 	chunk := &chunk{clock: c, table: table, last: true, end: after}
-	if limit := rapid.IntRange(1, 3).Draw(m.w.t, "limit"); l.blocks == 1 && len(rows) > limit {
+	if limit := rapid.IntRange(1, 3).Draw(m.w.t, "limit"); p.blocks == 1 && len(rows) > limit {
 		rows, chunk.last = rows[:limit], false
 		chunk.end = key{at: microsOf(rows[limit-1].v.stamp), id: rows[limit-1].id}
 	}
-	l.moveBehind(chunk, defaultMaxRows)
+	p.moveBehind(chunk, defaultMaxRows)
 	return chunk, rows
 }
 

@@ -33,6 +33,7 @@ type pass struct {
 	resumed   bool            // at a cursor
 	firstLoad bool            // from is before every row
 	undated   bool            // settled is, so rows without updated_at are read
+	published bool            // rows were, by an earlier part of this pass
 	started   schemas.Instant
 	// final, if not zero, makes each row come with the answer whether its writer's id is smaller.
 	final uint64
@@ -49,8 +50,16 @@ type pass struct {
 	cursor *watermark.Cursor
 	// parts are those that have not been read to their end. The first one is in hand.
 	parts []part
-	// load, if not nil, makes the pass a load. Then its parts are the blocks and the rows without updated_at.
-	load *load
+
+	// load, if not nil, makes the pass a load (heap.go). It is the place behind the last chunk. Then the parts
+	// are the blocks and the rows without updated_at.
+	load *watermark.Load
+	// moved is the load of the watermark: the place behind the last chunk before a bad one. Nil means none.
+	moved *watermark.Load
+	// blocks is the size of the load's next transaction. cut is that of the last one that failed, or 0.
+	blocks, cut int
+	// broken is the number of blocks that the server cannot read.
+	broken int
 }
 
 // part is one range of a pass, read by one query.
@@ -67,11 +76,16 @@ type part struct {
 	until *key
 }
 
-// newPass returns the pass for a request. Rows before start are not wanted.
-func newPass(r poller.Request, start schemas.Instant, hs *horizons) *pass {
-	p := &pass{horizons: hs, settled: r.From, from: r.From, started: r.Started}
+// newPass returns the pass for a request. Rows before start are not wanted. before is the load that this pass
+// follows, or nil. A bad chunk of the load is one of this pass too.
+func newPass(r poller.Request, start schemas.Instant, hs *horizons, before *pass) *pass {
+	p := &pass{horizons: hs, settled: r.From, from: r.From, started: r.Started,
+		published: r.Rows > 0 && (r.Cursor != nil || r.Load != nil)}
 	if r.Load != nil {
 		p.from = max(p.from, r.Load.Before)
+	}
+	if before != nil {
+		p.good, p.bad, p.moved = before.good, before.bad, before.moved
 	}
 	first := max(schemas.MinInstant, start)
 	p.firstLoad, p.undated = p.from <= first, p.settled <= first
@@ -155,7 +169,7 @@ func (p *pass) lost(r poller.Request, start schemas.Instant) *poller.LostError {
 func (p *pass) begin(r poller.Request) *poller.LostError {
 	p.xmin, p.identity.Xmin = p.clock.xmin, p.clock.xmin
 	if l := p.load; l != nil {
-		if l.place.Block < l.place.Blocks {
+		if l.Block < l.Blocks {
 			p.parts = append(p.parts, part{blocks: true})
 		}
 		if p.undated {
@@ -282,7 +296,7 @@ func (p *pass) resume(cursor *watermark.Cursor) {
 func (p *pass) chunks(ctx context.Context, r *chunkReader) iter.Seq2[*chunk, error] {
 	part := p.parts[0]
 	if part.blocks {
-		return p.load.chunks(ctx, r)
+		return p.inBlocks(ctx, r)
 	}
 	return r.chunks(ctx, p.query(r, part), part.after)
 }
@@ -295,7 +309,7 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 	switch {
 	case c.table.oid != p.table.oid || c.table.noFloor != p.table.noFloor:
 		return nil, lost(true, "the table was replaced while it was read")
-	case part.blocks && c.clock.file != p.load.file:
+	case part.blocks && p.file(c.clock) != p.load.File:
 		return nil, rewritten(p)
 	case p.floor != nil && c.clock.standby && !p.clock.standby:
 		p.floor = newFloor(coarse(p.xmin), p.from) // a standby does not report its snapshot above xmin
@@ -303,7 +317,7 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 
 	// A bad chunk is left out. The pass goes on behind it, is not complete then, and ends in a BlockedError.
 	// Rows without updated_at are expected to be bad, and become dead letters, unless no row can be published.
-	if c.bad() && (!part.undated || p.good == 0 || p.bad != nil) {
+	if c.bad() && (!part.undated || p.good == 0 && !p.published || p.bad != nil) {
 		p.bad = cmp.Or(p.bad, c)
 		return nil, nil
 	}
@@ -311,8 +325,10 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 	b := &c.Batch
 	b.Identity = &p.identity
 
-	if p.load != nil {
-		p.load.publish(c, part.blocks, p.bad == nil, len(p.parts) == 1)
+	if p.load != nil && p.bad == nil {
+		p.settleLoad(b, part.blocks, c.last && len(p.parts) == 1)
+	}
+	if b.Load = p.moved; p.load != nil {
 		return b, nil
 	}
 	if !part.undated {
@@ -344,7 +360,9 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 			p.cursor.HorizonTime, p.cursor.HorizonNext = h.time, h.next
 		}
 	}
-	b.Cursor = p.cursor
+	if b.Cursor = p.cursor; p.bad != nil {
+		b.Final = nil // the watermark does not move behind these rows
+	}
 
 	if c.last && len(p.parts) == 1 && p.bad == nil { // the pass is complete
 		b.Cursor = nil

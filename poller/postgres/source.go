@@ -79,7 +79,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 		var err error
 		switch r.Kind {
 		case poller.Pass:
-			err = s.pass(ctx, r, yield)
+			err = s.pass(ctx, r, nil, yield)
 		case poller.Full:
 			err = s.full(ctx, r, yield)
 		case poller.Lookup:
@@ -98,10 +98,11 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 	}
 }
 
-// pass reads what may have changed since r.From. It returns nil, as full and lookup do, if yield wants no
-// more.
-func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.Batch, error) bool) error {
-	p := newPass(r, s.reader.Start, &s.horizons)
+// pass reads what may have changed since r.From. before is the load that it follows, or nil. It returns nil,
+// as full and lookup do, if yield wants no more.
+func (s *Source) pass(ctx context.Context, r poller.Request, before *pass,
+	yield func(poller.Batch, error) bool) error {
+	p := newPass(r, s.reader.Start, &s.horizons, before)
 	if err := p.look(ctx, s.reader, r); err != nil {
 		return err
 	}
@@ -111,8 +112,7 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 	if err := s.reader.lineage.reached(p.identity.Timeline); err != nil {
 		return err
 	}
-	var err error
-	if p.load, err = findLoad(ctx, p, s.reader, r); err != nil {
+	if err := p.findLoad(ctx, s.reader, r); err != nil {
 		return err
 	}
 	if lost := p.begin(r); lost != nil {
@@ -133,16 +133,16 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 		}
 		p.parts = p.parts[1:]
 	}
+	if p.load != nil { // the rest has a clock of its own
+		r.From, r.Load, r.Identity = p.load.Before, p.load, &p.identity
+		return s.pass(ctx, r, p, yield)
+	}
 	if p.bad != nil {
 		blocked := p.bad.blocked(p.table.name)
 		blocked.Publishes = p.good > 0
 		return blocked
 	}
 	s.horizons.prune(p.xmin)
-	if p.load != nil { // the rest has a clock of its own
-		r.From, r.Load, r.Identity = p.load.place.Before, p.load.place, &p.identity
-		return s.pass(ctx, r, yield)
-	}
 	return nil
 }
 
