@@ -1,12 +1,14 @@
 package postgres_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -229,6 +231,7 @@ func TestALoadReadsTheBlocksInTurnAndRemembersNothing(t *testing.T) {
 	s := openShop(t, ordersTable)
 	scattered(s)
 	s.exec("INSERT INTO orders (id) VALUES (9001)") // without updated_at
+	s.exec("UPDATE orders SET updated_at = '2999-01-01' WHERE id = 3000")
 	l := openLedger(s, few)
 	l.before = func(tx watermark.Transaction) error {
 		if m := tx.Watermark; m.Load != nil && m.Settled != schemas.MinInstant {
@@ -336,6 +339,8 @@ func TestALoadBeginsAgainIfItsTableIsRewritten(t *testing.T) {
 		"a swap": `BEGIN; CREATE TABLE other (LIKE orders INCLUDING ALL); INSERT INTO other SELECT * FROM orders
 			ORDER BY id DESC; GRANT SELECT ON other TO ` + role + `; DROP TABLE orders;
 			ALTER TABLE other RENAME TO orders; COMMIT`,
+		"a child":      "CREATE TABLE child () INHERITS (orders)",
+		"row security": "ALTER TABLE orders ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON orders USING (true)",
 	} {
 		for _, owner := range []string{"the same owner", "a successor"} {
 			t.Run(name+", "+owner, func(t *testing.T) {
@@ -523,8 +528,8 @@ func TestALoadSetsRowsAsideThatTheDatabaseCannotRead(t *testing.T) {
 	}
 }
 
-// A load does not pass rows that are too many to be bad by accident, and the rows behind them are published
-// once.
+// A load does not pass rows that are too many to be bad by accident. The rows behind them, and those written
+// meanwhile, are published once.
 func TestALoadStaysBeforeABadChunk(t *testing.T) {
 	s := openShop(t, ordersTable)
 	scattered(s)
@@ -535,16 +540,118 @@ func TestALoadStaysBeforeABadChunk(t *testing.T) {
 		"ELSE id % 2 * 2 END, hashint8(id)") // good rows before the bad ones and behind them
 	s.exec("TRUNCATE orders; INSERT INTO orders SELECT * FROM other")
 	l := openLedger(s, postgres.SourceConfig{MaxRows: 1000})
-	if err := l.own(func() bool { return l.mark.Trouble != nil }); err != nil {
+	blocked := func() bool { return l.mark.Trouble != nil }
+	if err := l.own(blocked); err != nil {
 		t.Fatal(err)
 	}
 	load := l.mark.Load
 	if load == nil || load.Block == load.Blocks || l.mark.Settled != schemas.MinInstant {
 		t.Errorf("the load stands at %+v, settled %s", load, l.mark.Settled)
 	}
+	s.exec(put(9001, "clock_timestamp()"))
+	if err := l.own(func() bool { return len(l.published[9001]) > 0 }); err != nil {
+		t.Fatal(err)
+	}
+	if l.mark.Settled != schemas.MinInstant || l.mark.Load == nil || *l.mark.Load != *load {
+		t.Errorf("the load went on to %+v, settled %s", l.mark.Load, l.mark.Settled)
+	}
 	s.exec("UPDATE orders SET created_at = now(), updated_at = clock_timestamp() WHERE created_at IS NULL")
 	l.complete()
-	if len(l.newest) != 6000 {
+	if len(l.newest) != 6001 {
 		t.Errorf("%d orders", len(l.newest))
 	}
+}
+
+// The server reads no row of a broken page. The other rows are published, and those of the page when it is
+// restored.
+func TestALoadGoesOnBehindABrokenPage(t *testing.T) {
+	t.Parallel()
+	s := openShopAlone(t, nil)
+	scattered(s)
+	s.exec("CHECKPOINT")
+	rows := query[int](s, "SELECT count(*) FROM orders WHERE ctid >= '(200,0)' AND ctid < '(201,0)'")
+	file := query[string](s, "SELECT current_setting('data_directory') || '/' || pg_relation_filepath('orders')")
+	page, garbage := make([]byte, 8192), bytes.Repeat([]byte{0xff}, 8192)
+	write := func(b []byte) func() error {
+		return func() error {
+			f, err := os.OpenFile(file, os.O_RDWR, 0)
+			if err != nil {
+				return err
+			}
+			_, err = f.ReadAt(page, 200*8192)
+			if len(b) > 0 {
+				_, err = f.WriteAt(b, 200*8192)
+			}
+			return errors.Join(err, f.Close())
+		}
+	}
+	s.whileDown(write(nil))
+	whole := slices.Clone(page)
+	s.whileDown(write(garbage))
+	l := openLedger(s, postgres.SourceConfig{MaxRows: 1000})
+	if err := l.own(func() bool { return l.mark.Trouble != nil }); err != nil {
+		t.Fatal(err)
+	}
+	if m := l.mark; len(l.newest) != 6000-rows || !strings.Contains(m.Trouble.Why, "block 200") ||
+		m.Load == nil || m.Load.Block > 200 || m.Settled != schemas.MinInstant {
+		t.Errorf("%d orders of %d; load %+v, settled %s, %+v", len(l.newest), 6000-rows, m.Load, m.Settled, m.Trouble)
+	}
+	s.whileDown(write(whole))
+	if l.complete(); len(l.newest) != 6000 {
+		t.Errorf("%d orders", len(l.newest))
+	}
+}
+
+// A load asks for the file's number, which every role may see, and its size, which is one question. If it
+// may not ask that, or ranges of blocks would cost a read of the table each, the order is (updated_at, id).
+func TestWithoutASizeOrRangesOfBlocksThereIsNoLoad(t *testing.T) {
+	const revoke = "REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC;"
+	for name, c := range map[string]struct {
+		sql   string
+		loads bool
+	}{
+		"no right to the number of the file": {fmt.Sprintf(revoke, "pg_relation_filenode(regclass)"), true},
+		"no right to the size": {fmt.Sprintf(revoke, "pg_relation_size(regclass)") +
+			fmt.Sprintf(revoke, "pg_relation_size(regclass, text)"), false},
+		"no ranges": {"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET enable_tidscan = off', " +
+			"current_database()); END $$", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t, ordersTable)
+			scattered(s)
+			s.exec(c.sql)
+			l := openLedger(s, few)
+			if err := l.own(func() bool { return l.mark.AsOf > schemas.MinInstant }); err != nil {
+				t.Fatal(err)
+			}
+			if loaded := slices.Max(l.blocks) >= 0; loaded != c.loads || len(l.newest) != 6000 {
+				t.Errorf("a load: %v; %d orders", loaded, len(l.newest))
+			}
+			l.complete()
+		})
+	}
+}
+
+// Rows without updated_at become dead letters because others are published, also if those were published
+// before the owner died.
+func TestASuccessorTakesRowsWithoutUpdatedAtForDeadLetters(t *testing.T) {
+	s := openShop(t, ordersTable)
+	scattered(s)
+	s.exec("INSERT INTO orders (id) SELECT 9000 + i FROM generate_series(1, 50) i")
+	l := openLedger(s, few)
+	l.before = func(tx watermark.Transaction) error {
+		if l.mark.Load != nil && l.mark.Load.Block == l.mark.Load.Blocks {
+			return errCrash
+		}
+		return nil
+	}
+	if err := l.own(func() bool { return false }); !errors.Is(err, errCrash) {
+		t.Fatal(err)
+	}
+	l.before = nil
+	err := l.own(func() bool { return l.mark.AsOf > schemas.MinInstant || l.mark.Trouble != nil })
+	if err != nil || l.mark.Trouble.Blocked() || len(l.letters) != 50 {
+		t.Errorf("%d dead letters, %+v: %v", len(l.letters), l.mark.Trouble, err)
+	}
+	l.complete()
 }
