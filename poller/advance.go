@@ -210,7 +210,7 @@ func (s *state) lose(lost *LostError) (changed bool) {
 		identity = identity.Anew()
 	}
 	load := s.mark.Load.Back(from, max(s.mark.Settled, s.settings.Start))
-	if !back && s.mark.Cursor == nil && s.mark.Floor == nil && load == s.mark.Load &&
+	if !back && s.mark.Cursor == nil && s.mark.Floor == nil && reflect.DeepEqual(load, s.mark.Load) &&
 		reflect.DeepEqual(identity, s.mark.Identity) {
 		return false
 	}

@@ -21,13 +21,10 @@ type Load struct {
 // Back returns the load that leaves rows stamped from or later to the passes, or nil if that leaves no row
 // after settled.
 func (l *Load) Back(from, settled schemas.Instant) *Load {
-	switch {
-	case l == nil || from >= l.Before:
-		return l
-	case from <= settled:
+	if l == nil || from <= settled {
 		return nil
 	}
 	back := *l
-	back.Before = from
+	back.Before = min(from, l.Before)
 	return &back
 }

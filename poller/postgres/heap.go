@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/storestream/storestream/internal/watermark"
@@ -76,14 +75,13 @@ func (p *pass) resumeLoad(of poller.Request) (mayBegin bool, lost *poller.LostEr
 	case !inBlocks, at.File != p.file(p.clock):
 		return false, rewritten(p)
 	}
-	p.load, p.moved, p.blocks = at, at, firstBlocks
+	p.load, p.moved = at, at
 	return false, nil
 }
 
 // beginLoad makes p load so many blocks. Their number was asked for after p's clock.
 func (p *pass) beginLoad(blocks int64) {
 	p.load = &watermark.Load{File: p.file(p.clock), Blocks: blocks, Before: p.loadsBefore()}
-	p.blocks = firstBlocks
 }
 
 // loadsBefore returns the time before which all rows belong to a load that begins. No record of the load may
@@ -102,8 +100,11 @@ func rewritten(p *pass) *poller.LostError {
 	return &poller.LostError{From: p.settled, Why: "the table was rewritten or replaced while it was loaded"}
 }
 
-// inBlocks yields the rows of the blocks that are left. Each chunk moves p.load behind it.
-func (p *pass) inBlocks(ctx context.Context, r *chunkReader) iter.Seq2[*chunk, error] {
+// chunks yields the rows of the part in hand. Each chunk of blocks moves p.load behind it.
+func (p *pass) chunks(ctx context.Context, r *chunkReader) iter.Seq2[*chunk, error] {
+	if part := p.parts[0]; !part.blocks {
+		return r.chunks(ctx, p.query(r, part), part.after)
+	}
 	return func(yield func(*chunk, error) bool) {
 		for failures := 0; p.load.Block < p.load.Blocks; {
 			if p.blocks > 1 && p.load.After == nil {
@@ -210,16 +211,4 @@ func (p *pass) moveBehind(c *chunk, limit int) {
 	}
 	next.Block, p.blocks = min(next.Block, next.Blocks), max(p.blocks, 1)
 	c.last, p.load = next.Block == next.Blocks, &next
-}
-
-// settleLoad makes a batch move the load in the watermark, unless a chunk before it was bad. inBlocks is set
-// for rows of blocks, ends if no part of the load comes after the batch.
-func (p *pass) settleLoad(b *poller.Batch, inBlocks, ends bool) {
-	p.moved = p.load
-	if inBlocks {
-		b.Final = slices.Repeat([]bool{true}, len(b.Rows))
-	}
-	if ends {
-		p.moved, b.Settled = nil, p.load.Before
-	}
 }

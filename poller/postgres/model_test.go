@@ -789,6 +789,6 @@ func TestWhateverCommitsWhenNothingBeforeSettledIsMissed(t *testing.T) {
 		"a takeover": 1.5, "what was read does not count": 0.3, "a standby answers": 0.8,
 		"a standby is promoted": 0.2, "the primary of before answers": 0.06, "the clock is set back": 0.3,
 		"the clock is set forward": 0.06, "a poll that a missing column blocks": 0.03, "the relation changes": 0.1,
-		"a poll that another table blocks": 0.05, "a load": 0.5, "a load ends": 0.2, "the table is rewritten": 0.1,
+		"a poll that another table blocks": 0.05, "a load": 0.5, "a load ends": 0.1, "the table is rewritten": 0.1,
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
@@ -79,7 +78,7 @@ type part struct {
 // newPass returns the pass for a request. Rows before start are not wanted. before is the load that this pass
 // follows, or nil. A bad chunk of the load is one of this pass too.
 func newPass(r poller.Request, start schemas.Instant, hs *horizons, before *pass) *pass {
-	p := &pass{horizons: hs, settled: r.From, from: r.From, started: r.Started,
+	p := &pass{horizons: hs, settled: r.From, from: r.From, started: r.Started, blocks: firstBlocks,
 		published: r.Rows > 0 && (r.Cursor != nil || r.Load != nil)}
 	if r.Load != nil {
 		p.from = max(p.from, r.Load.Before)
@@ -292,15 +291,6 @@ func (p *pass) resume(cursor *watermark.Cursor) {
 	}
 }
 
-// chunks yields the rows of the part in hand.
-func (p *pass) chunks(ctx context.Context, r *chunkReader) iter.Seq2[*chunk, error] {
-	part := p.parts[0]
-	if part.blocks {
-		return p.inBlocks(ctx, r)
-	}
-	return r.chunks(ctx, p.query(r, part), part.after)
-}
-
 // batch returns the batch of the next chunk of the part in hand, or nil if its rows are not published. Its
 // error is a *poller.LostError.
 func (p *pass) batch(c *chunk) (*poller.Batch, error) {
@@ -326,7 +316,12 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 	b.Identity = &p.identity
 
 	if p.load != nil && p.bad == nil {
-		p.settleLoad(b, part.blocks, c.last && len(p.parts) == 1)
+		if p.moved = p.load; part.blocks {
+			b.Final = slices.Repeat([]bool{true}, len(b.Rows))
+		}
+		if c.last && len(p.parts) == 1 { // the load has ended
+			p.moved, b.Settled = nil, p.load.Before
+		}
 	}
 	if b.Load = p.moved; p.load != nil {
 		return b, nil

@@ -219,8 +219,15 @@ func TestAPageOfTwentyBadRowsHoldsSettledAndHealsByItself(t *testing.T) {
 	s.exec(fmt.Sprintf(manyOrders, 300))
 	s.exec("UPDATE orders SET created_at = NULL WHERE id BETWEEN 101 AND 200")
 	r := s.readerOf(postgres.SourceConfig{MaxRows: 100})
+	w := s.writer() // beside it, rows are called final
+	run(t, w, "BEGIN")
+	run(t, w, put(9001, "now()"))
 	err := r.read(poller.Request{Kind: poller.Pass})
+	run(t, w, "ROLLBACK")
 	var blocked *poller.BlockedError
+	if first, last := r.batches[0], r.batches[len(r.batches)-1]; first.Final == nil || last.Final != nil {
+		t.Errorf("final before the bad page: %v, behind it: %v", first.Final, last.Final)
+	}
 	if !errors.As(err, &blocked) || !blocked.Publishes {
 		t.Fatalf("read: %v, expected a BlockedError that says that other rows go on", err)
 	}
