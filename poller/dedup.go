@@ -22,10 +22,10 @@ import (
 // Which versions may be read again, and why dedup knows them:
 //   - A row with an updated_at before settled is not read again: passes begin at settled. Such rows are
 //     evicted.
-//   - A version that the source called final is not, once a watermark says so: its cursor, load or
-//     floor lies behind the batch that brought it. Until that watermark is written the version is remembered like any
-//     other, because a successor would begin before it. For these, a batch may exceed the memory. While a
-//     row is deferred, or lacks its dead letter, none of these moves, so no version counts as final.
+//   - A version that the source called final is not, once a watermark says so: its cursor, load or floor lies
+//     behind the batch that brought it. Until that watermark is written the version is remembered like any
+//     other, because a successor would begin before it. For these, a batch may exceed the memory. While a row
+//     is deferred, or lacks its dead letter, none of these moves, so no version counts as final.
 //   - Every other version is remembered before it is published. A row that does not fit is not published, and
 //     the resource is blocked (state.memoryFull).
 //   - A successor finds all versions. In the data topic they are at or after Watermark.DedupFrom, which is no

@@ -255,7 +255,8 @@ func (r *chunkReader) rows() int {
 func (r *chunkReader) grow() { r.limit = min(grown(r.limit, r.cut), r.MaxRows) }
 
 // grown returns the size of the transaction after a good one. It doubles, but from half the size that was cut
-// up to that size it grows slowly: twice as many after 45 transactions. Beyond it the cause of the cut is over.
+// up to that size it grows slowly: twice as many after 45 transactions. Beyond it the cause of the cut is
+// over.
 func grown(size, cut int) int {
 	if size < cut && 2*size >= cut {
 		return size + size/64 + 1

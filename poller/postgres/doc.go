@@ -192,8 +192,8 @@
 //   - The load asks for its last block before the horizon: a transaction below H.next writes a block behind.
 //   - The load begins beside a transaction that is older than H: that one writes an early stamp into a block
 //     that was read. So without a horizon that counts, the whole pass is in the order (updated_at, id).
-//   - before is later than our clock: records of the load would carry the time of their writing, and a takeover
-//     in the middle would have to read back all of them (poller.futureRows).
+//   - before is later than our clock: records of the load would carry the time of their writing, and a
+//     takeover in the middle would have to read back all of them (poller.futureRows).
 //   - The rows of a range of blocks are cut into chunks as they come: nothing orders them. The server may
 //     begin a sequential scan in the middle of a table, or read with several processes. So a range counts as
 //     a whole. If it is more than a chunk, fewer blocks follow, and one block is read in the order
@@ -201,18 +201,19 @@
 //   - The file is compared when the load begins, or before the lock: see TRUNCATE above.
 //   - A failure gives up the load: a first load of a day would begin again at each restart of the server.
 //
-// A load goes on behind a bad chunk, and behind a block whose page is broken. So do the passes that follow, or
-// new rows would wait for the bad ones. Then neither the load in the watermark nor settled moves, and no row
-// behind is final.
+// A load goes on behind a bad chunk, and behind a block whose page is broken. So do the passes that follow,
+// or new rows would wait for the bad ones. Then neither the load in the watermark nor settled moves, and no
+// row behind is final.
 //
 // An UPDATE that leaves updated_at alone breaks (3). During a load it may put a row into a block that was
 // read, and then only the next sweep finds the row. Or it puts a published row into a block that was not
 // read, which publishes the row again.
 //
-// A table is read in this way if it has a floor, at least leastBlocks blocks, and the server's own storage (its
-// access method is heap), and if the role may ask for its size. PostgreSQL 13, or 14 without enable_tidscan,
-// would read the whole table for each range of blocks. A replay is read in this way if no row lies before its
-// beginning. The same goes for resources.*.start. Rows without updated_at are read after the blocks, by id.
+// A table is read in this way if it has a floor, at least leastBlocks blocks, and the server's own storage
+// (its access method is heap), and if the role may ask for its size. PostgreSQL 13, or 14 without
+// enable_tidscan, would read the whole table for each range of blocks. A replay is read in this way if no row
+// lies before its beginning. The same goes for resources.*.start. Rows without updated_at are read after the
+// blocks, by id.
 //
 // # No session state
 //

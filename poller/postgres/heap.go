@@ -25,30 +25,24 @@ const (
 	mostRows = 20_000
 )
 
-// heapSQL asks for the number of blocks to load of the table $1, if a range of them can be read by itself and
-// no row is stamped before $2. The access method heap has the oid 2.
+// heapSQL asks for the number of blocks to load of a table, if a range of them can be read by itself and no
+// row is stamped before the beginning. The access method heap has the oid 2.
 const heapSQL = `SELECT CASE WHEN relam = 2 AND current_setting('server_version_num')::int >= 140000
-	AND current_setting('enable_tidscan')::boolean %s
-	THEN pg_relation_size(oid) / current_setting('block_size')::int ELSE 0 END FROM pg_class WHERE oid = $1`
+		AND current_setting('enable_tidscan')::boolean
+		AND NOT EXISTS (SELECT FROM %s WHERE updated_at < %[2]s AND %[2]s > '-infinity')
+	THEN pg_relation_size(oid) / current_setting('block_size')::int ELSE 0 END FROM pg_class WHERE oid = %[3]s`
 
 // findLoad makes p go on with the load in hand, or begin one. If the server refuses or cancels the question
 // for the number of blocks, the pass keeps to the order (updated_at, id). The error may be a
 // *poller.LostError.
 func (p *pass) findLoad(ctx context.Context, r *chunkReader, of poller.Request) error {
-	mayBegin, lost := p.resumeLoad(of)
-	switch {
-	case lost != nil:
-		return lost
-	case !mayBegin:
-		return nil
+	mayBegin, err := p.resumeLoad(of)
+	if err != nil || !mayBegin {
+		return err
 	}
-	q, nothingBefore := statement{locks: true}, ""
-	q.param(pgtype.OIDOID, p.table.oid)
-	if p.from > schemas.MinInstant {
-		nothingBefore = "AND NOT EXISTS (SELECT FROM " + p.table.name + " WHERE updated_at < " +
-			q.param(stamp, microsOf(p.from)) + ")"
-	}
-	q.sql = fmt.Sprintf(heapSQL, nothingBefore)
+	q := statement{locks: true}
+	q.sql = fmt.Sprintf(heapSQL, p.table.name, q.param(stamp, microsOf(p.from)),
+		q.param(pgtype.OIDOID, p.table.oid))
 	for failures := 0; ; {
 		blocks := int64(0)
 		_, err := r.db.ask(ctx, p.table, &r.lineage, &q, &blocks)
@@ -65,7 +59,8 @@ func (p *pass) findLoad(ctx context.Context, r *chunkReader, of poller.Request) 
 }
 
 // resumeLoad makes p go on with the load of a request, if it has one. mayBegin is set if p may begin a load.
-func (p *pass) resumeLoad(of poller.Request) (mayBegin bool, lost *poller.LostError) {
+// The error is a *poller.LostError.
+func (p *pass) resumeLoad(of poller.Request) (mayBegin bool, err error) {
 	at := of.Load
 	inBlocks := p.table.lockable && p.table.noFloor == "" && p.clock.file != 0
 	switch {
@@ -96,11 +91,11 @@ func (p *pass) loadsBefore() schemas.Instant {
 func (p *pass) file(c *clock) string { return fmt.Sprintf("%s/%d", p.identity.System, c.file) }
 
 // rewritten returns the error for rows that may lie in other blocks now: the load begins again.
-func rewritten(p *pass) *poller.LostError {
+func rewritten(p *pass) error {
 	return &poller.LostError{From: p.settled, Why: "the table was rewritten or replaced while it was loaded"}
 }
 
-// chunks yields the rows of the part in hand. Each chunk of blocks moves p.load behind it.
+// chunks yields the rows of the part in hand. batch moves the load behind each chunk of blocks.
 func (p *pass) chunks(ctx context.Context, r *chunkReader) iter.Seq2[*chunk, error] {
 	if part := p.parts[0]; !part.blocks {
 		return r.chunks(ctx, p.query(r, part), part.after)
@@ -120,9 +115,6 @@ func (p *pass) chunks(ctx context.Context, r *chunkReader) iter.Seq2[*chunk, err
 					c, err = p.unreadable(r, err)
 				}
 				last := err != nil || c.last // of the block
-				if err == nil {
-					p.moveBehind(c, r.rows())
-				}
 				if !yield(c, err) {
 					return
 				}
@@ -150,7 +142,6 @@ func (p *pass) readRange(ctx context.Context, r *chunkReader, failures *int) (c 
 	case c.last && c.count() <= mostRows:
 		r.grow()
 		*failures = 0
-		p.moveBehind(c, r.rows())
 		return c, nil
 	}
 	p.blocks = max(p.blocks/4, 1)
@@ -161,7 +152,8 @@ func (p *pass) readRange(ctx context.Context, r *chunkReader, failures *int) (c 
 // are many of them, or the cause is known to be another, it returns err.
 func (p *pass) unreadable(r *chunkReader, err error) (*chunk, error) {
 	p.broken++
-	if p.broken > leastBad || errors.As(err, new(*poller.LostError)) || errors.As(err, new(*poller.BlockedError)) {
+	if known := errors.As(err, new(*poller.LostError)) || errors.As(err, new(*poller.BlockedError)); known ||
+		p.broken > leastBad {
 		return nil, err
 	}
 	reject := schemas.Reject{Field: fmt.Sprintf("block %d", p.load.Block), Err: err.Error()}
@@ -196,14 +188,14 @@ func (p *pass) readTo() key {
 }
 
 // moveBehind moves the load behind c, and chooses how many blocks come next. They are to give three quarters
-// of a chunk, and of limit rows.
-func (p *pass) moveBehind(c *chunk, limit int) {
+// of what a range may have. c is the last chunk if no block is left.
+func (p *pass) moveBehind(c *chunk) {
 	next := *p.load
 	switch {
 	case !c.last: // more of the block is left
 		next.After = &[2]int64{c.end.at, c.end.id}
 	case next.After == nil: // otherwise the block is more than a chunk
-		share := max(float64(c.size)/chunkBytes, float64(c.count())/float64(min(limit, mostRows))) * 4 / 3
+		share := max(float64(c.size)/chunkBytes, float64(c.count())/mostRows) * 4 / 3
 		next.Block += int64(p.blocks)
 		p.blocks = min(int(float64(p.blocks)/max(share, 0.25)), grown(p.blocks, p.cut), mostBlocks)
 	default:

@@ -614,9 +614,11 @@ func TestALoadGoesOnBehindABrokenPage(t *testing.T) {
 	if err := l.own(func() bool { return l.mark.Trouble != nil }); err != nil {
 		t.Fatal(err)
 	}
-	if m := l.mark; len(l.newest) != 6000-rows || !strings.Contains(m.Trouble.Why, "block 200") ||
+	m := l.mark
+	if len(l.newest) != 6000-rows || !strings.Contains(m.Trouble.Why, "block 200") ||
 		m.Load == nil || m.Load.Block > 200 || m.Settled != schemas.MinInstant {
-		t.Errorf("%d orders of %d; load %+v, settled %s, %+v", len(l.newest), 6000-rows, m.Load, m.Settled, m.Trouble)
+		t.Errorf("%d orders of %d; load %+v, settled %s, %+v", len(l.newest), 6000-rows, m.Load, m.Settled,
+			m.Trouble)
 	}
 	s.whileDown(write(whole))
 	if l.complete(); len(l.newest) != 6000 {

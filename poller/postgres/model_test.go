@@ -505,9 +505,8 @@ func (m *model) begin(p *pass, r poller.Request) bool {
 
 // findLoad decides as the one of passes does. The server is asked for the number of blocks after p's clock.
 func (m *model) findLoad(p *pass, r poller.Request) *poller.LostError {
-	var mayBegin bool
-	var lost *poller.LostError
-	mayBegin, lost = p.resumeLoad(r)
+	mayBegin, err := p.resumeLoad(r)
+	lost, _ := errors.AsType[*poller.LostError](err)
 	before := p.horizons.reach(p.clock.xmin)
 	if !mayBegin || lost != nil || before <= p.from || rapid.IntRange(0, 3).Draw(m.w.t, "small") == 0 {
 		return lost
@@ -692,7 +691,6 @@ func (m *model) blocks(p *pass, c *clock, table *table, visible map[int64]versio
 		rows, chunk.last = rows[:limit], false
 		chunk.end = key{at: microsOf(rows[limit-1].v.stamp), id: rows[limit-1].id}
 	}
-	p.moveBehind(chunk, defaultMaxRows)
 	return chunk, rows
 }
 

@@ -167,10 +167,8 @@ func (p *pass) lost(r poller.Request, start schemas.Instant) *poller.LostError {
 // no use here, or nil.
 func (p *pass) begin(r poller.Request) *poller.LostError {
 	p.xmin, p.identity.Xmin = p.clock.xmin, p.clock.xmin
-	if l := p.load; l != nil {
-		if l.Block < l.Blocks {
-			p.parts = append(p.parts, part{blocks: true})
-		}
+	if p.load != nil {
+		p.parts = []part{{blocks: true}}
 		if p.undated {
 			p.parts = append(p.parts, part{undated: true, after: beforeAll})
 		}
@@ -305,6 +303,9 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 		p.floor = newFloor(coarse(p.xmin), p.from) // a standby does not report its snapshot above xmin
 	}
 
+	if part.blocks {
+		p.moveBehind(c)
+	}
 	// A bad chunk is left out. The pass goes on behind it, is not complete then, and ends in a BlockedError.
 	// Rows without updated_at are expected to be bad, and become dead letters, unless no row can be published.
 	if c.bad() && (!part.undated || p.good == 0 && !p.published || p.bad != nil) {

@@ -34,7 +34,7 @@ func TestBlocksDoubleUntilNearTheSizeThatWasCut(t *testing.T) {
 	p := &pass{load: &watermark.Load{Blocks: 1 << 40}, blocks: 1024, cut: 4096}
 	sizes := map[int]bool{}
 	for range 200 {
-		if p.moveBehind(&chunk{last: true}, defaultMaxRows); p.blocks < 4096 {
+		if p.moveBehind(&chunk{last: true}); p.blocks < 4096 {
 			sizes[p.blocks] = true
 		}
 	}
