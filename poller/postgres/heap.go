@@ -157,8 +157,8 @@ func (p *pass) unreadable(r *chunkReader, err error) (*chunk, error) {
 		return nil, err
 	}
 	reject := schemas.Reject{Field: fmt.Sprintf("block %d", p.load.Block), Err: err.Error()}
-	return &chunk{Batch: poller.Batch{Rejects: []schemas.Reject{reject}}, clock: r.lineage.latest, table: p.table,
-		from: beforeAll, last: true, doubtful: true}, nil
+	return &chunk{Batch: poller.Batch{Rejects: []schemas.Reject{reject}}, clock: r.lineage.latest,
+		table: p.table, from: beforeAll, last: true, doubtful: true}, nil
 }
 
 // rangeQuery asks for the rows of the next blocks. Only those of a single block come in an order, that of
