@@ -139,6 +139,10 @@ var Reasons = []Reason{
 			"or the service's servers have clocks that differ. Settled stays. *No sweep*",
 		Remedy: "have the proxy let requests with no-cache through, or lead around it (store.base_url) " +
 			"and restart; if there is none, set the servers' clocks"},
+	{Code: "dates_refused", State: SettlingDelayed, Says: "the service refuses later ... dates than",
+		Means: "each window needs a last date, and the service refuses the dates that would take in all of " +
+			"today. So polls do not count for lag. *No sweep*",
+		Remedy: "ask the service's owner to answer for tomorrow, too, or for windows without a last date"},
 	{Code: "unfit_page", State: SettlingDelayed, Says: "no row of a page can be published",
 		Means:  "every row of a page breaks the contract: the resource is blocked for them, too",
 		Remedy: "correct at the service the field that the block names"},

@@ -31,6 +31,7 @@ func (c *Comparison) readPart(ctx context.Context, progress func(topicRows, sour
 		return err
 	}
 	c.ends = ends
+	before := schemas.InstantOf(c.cfg.Now().Add(-c.cfg.Overlap))
 	for id, s := range c.suspects { // they have strays
 		s.topic, s.inTopic = c.inTopic(id)
 		s.topicBefore = s.topic
@@ -54,7 +55,7 @@ func (c *Comparison) readPart(ctx context.Context, progress func(topicRows, sour
 		}
 		progress(topicRows, read)
 	}
-	c.suspectUnmet()
+	c.suspectUnmet(before)
 	return nil
 }
 
@@ -181,10 +182,15 @@ func (c *Comparison) meetReject(r *schemas.Reject) {
 
 // suspectUnmet makes suspects of the rows that the source did not show: those of the topic and those with a
 // dead letter. It counts the part's rows.
-func (c *Comparison) suspectUnmet() {
+//
+// Every copy of the source has the topic's rows from before the last overlap. If a look shows one of them
+// unchanged, the first reading was not shown all rows, and then a row that the topic lacks may be among them.
+func (c *Comparison) suspectUnmet(before schemas.Instant) {
 	for id, v := range c.rows.All() {
 		if c.part.Holds(id) && !v.Marked && v.Millis >= c.cfg.Start.Millis() {
-			c.suspect(id)
+			if s := c.suspect(id); v.Millis < before.Millis() {
+				s.unmet = s.topic
+			}
 			c.makeRoom()
 		}
 	}

@@ -199,6 +199,9 @@ type Sweep struct {
 	Tried     *schemas.Instant `json:"tried,omitempty"`
 	Attempts  int              `json:"attempts,omitempty"`
 	NotBefore *schemas.Instant `json:"not_before,omitempty"`
+	// Failure is how often and why the tries of that part failed, and when the next one begins, in words for
+	// people. It stays until the part is done.
+	Failure string `json:"failure,omitempty"`
 }
 
 // SweptSince returns when the last sweep was finished. If none was, it returns when the first one became due,

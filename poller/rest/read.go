@@ -52,6 +52,9 @@ type read struct {
 	closed, whole                     bool
 	// unbounded is set if nothing is known of the days before next, and the service gives them all.
 	unbounded bool
+	// shown is when showToday ended last, or when the read began. It took showing.
+	shown   time.Time
+	showing time.Duration
 	// failed is the newest failure that may be stepped over.
 	failed *client.RequestError
 	// delayed is the first reason why the resource settles no further.
@@ -160,18 +163,18 @@ func (rd *read) early(w window, growing bool, made schemas.Instant) string {
 }
 
 // checkEnd looks whether w, which was read whole, lacks rows of its last day because the service reads to_
-// dates as midnights.
+// dates as midnights. If w ends with today, it also lacks those of dates that the service refuses.
 func (rd *read) checkEnd(ctx context.Context, w window, o *paging.Outcome) (err error) {
-	dimension := updated
-	if w[created] != always {
-		dimension = created
+	for dimension, days := range w {
+		switch {
+		case !o.Whole || days == always:
+		case days.To == future:
+			o.Why = rd.src.hides(dimension, rd.proofs[dimension])
+		case dimension == created || w[created] == always:
+			o.Why, err = rd.learnUpTo(ctx, dimension, span{From: days.To, To: days.To + 1})
+		}
+		o.Whole = o.Whole && o.Why == ""
 	}
-	last := w[dimension].To
-	if !o.Whole || last == future {
-		return nil
-	}
-	o.Why, err = rd.learnUpTo(ctx, dimension, span{From: last, To: last + 1})
-	o.Whole = o.Why == ""
 	return err
 }
 
@@ -433,8 +436,7 @@ func (rd *read) failure(ctx context.Context, w window, page, size int, err error
 ) {
 	s := rd.src
 	query, refusal := s.query(w, page, size), client.Refusal(err) != nil
-	now, before := span{From: s.today(), To: future}, span{From: past, To: s.today() - 1}
-	others := []window{s.answered, on(updated, now), on(updated, before)}
+	others := []window{s.answered, s.newest(), on(updated, span{From: past, To: s.today() - 1})}
 	if page == 0 && refusal && !rd.formLearned {
 		rd.formLearned = true
 		answers, changed := s.learnForm(ctx, query)

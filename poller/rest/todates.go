@@ -19,7 +19,7 @@ import (
 // whole. If it contradicts that they are not, learn sets replan.
 func (rd *read) learn(dimension int, at schemas.Instant, asked span) {
 	c, proof := &rd.src.calendar, &rd.proofs[dimension]
-	if asked.To == future || c.widened > 0 {
+	if asked.To = rd.src.end(dimension, asked); asked.To == future || c.widened > 0 {
 		return
 	}
 	if c.midnights[dimension] {

@@ -177,7 +177,9 @@ function inHand(r, now) {
   if (!h) return [];
   if (h.error) return ["failed", h.error + (h.next ? "; again at " + since(h.next, now) : ""), "bad"];
   const rows = h.rows ? (h.of ? count(h.rows) + " of about " + rowCount(h.of) : rowCount(h.rows)) : "";
-  return [h.doing || "waiting", [h.since && "since " + since(h.since, now), rows].filter(Boolean).join(", ")];
+  const failure = r.sweep && r.sweep.failure; // the tries before
+  const note = [h.since && "since " + since(h.since, now), rows, failure].filter(Boolean).join(", ");
+  return [h.doing || "waiting", note, failure ? "bad" : ""];
 }
 
 function lastSweep(r, now) {
@@ -187,6 +189,6 @@ function lastSweep(r, now) {
   const found = counts([[w.missing, "missing"], [w.stale, "stale"], [w.extra, "extra"]]);
   const repaired = counts([[w.published, "published"], [w.tombstones, "deleted"]]);
   const when = since(r.last_sweep || w.began, now) + ", " + rowCount(w.source_rows);
-  if (!found.length) return ["no differences", when];
+  if (!found.length) return w.left ? ["incomplete", when + "; " + w.left, "busy"] : ["no differences", when];
   return [names(found), [when, names(repaired), w.left].filter(Boolean).join("; "), "busy"];
 }
