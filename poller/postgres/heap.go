@@ -67,7 +67,7 @@ func (p *pass) resumeLoad(of poller.Request) (mayBegin bool, err error) {
 	case at == nil, at.Block == at.Blocks && !p.undated: // none, or it has ended
 		later := p.loadsBefore() > p.from.Add(p.horizons.overlap)
 		return later && inBlocks && of.Cursor == nil && of.Floor == nil, nil
-	case !inBlocks, at.File != p.file(p.clock):
+	case !inBlocks: // batch compares the file with each chunk
 		return false, rewritten(p)
 	}
 	p.load, p.moved = at, at
