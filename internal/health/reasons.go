@@ -15,8 +15,9 @@ var Reasons = []Reason{
 	{Code: "all_rows_unfit", State: Blocked, Says: "bigger is wrong than those rows",
 		Means: "every row that was read together breaks the contract. They are left out and the others go on. " +
 			"Settled stays before them",
-		Remedy: "correct at the service the field that the text names, and it goes on by itself; or, if the " +
-			"schema is too narrow, change it (schemas.dir) and restart", See: "Changing a schema"},
+		Remedy: "correct at the service the field that the text names, or restore the table's block that it " +
+			"names, and it goes on by itself; or, if the schema is too narrow, change it (schemas.dir) and restart",
+		See: "Changing a schema"},
 	{Code: "row_without_id", State: Blocked, Says: "a row has no id (NULL)",
 		Means: "the database cannot read a row at that place or behind it, and finds such a row by its id. Rows " +
 			"before it are published. Settled stays before it",

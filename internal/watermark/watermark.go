@@ -39,6 +39,9 @@ type Watermark struct {
 
 	// Cursor is where a pass that was cut short goes on. If it is nil, the next pass begins at Settled.
 	Cursor *Cursor `json:"cursor,omitempty"`
+	// Load is the place of the first part of a pass, which reads a table in the order of its blocks. Nil means
+	// that no such load is in hand.
+	Load *Load `json:"load,omitempty"`
 	// Floor is the set of database transactions whose rows the passes so far have met. If it is nil, the next
 	// pass reads everything from Settled on.
 	Floor *Floor `json:"floor,omitempty"`

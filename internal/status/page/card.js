@@ -99,13 +99,16 @@ export class Card {
     this.past(this.rows);
   }
 
-  progress({ loads_from: from, loads_at: at }, now) {
-    const part = from && at ? Math.min(Math.max(0, between(from, at) / between(from, now)), 1) : undefined;
+  progress({ loads_from: from, loads_at: at, loads_part: blocks }, now) {
+    const time = from && at ? Math.min(Math.max(0, between(from, at) / between(from, now)), 1) : undefined;
+    const part = blocks || time;
     shown(this.bar, part !== undefined);
     if (part !== undefined) this.bar.value = part;
-    const of = part === undefined ? "" : Math.floor(100 * part) + " % of the time from " + instant(from).slice(0, 10) + " to now, ";
-    put(this.load, at ? of + "at " + instant(at).replace(" 00:00:00", "") : "");
-    shown(this.load, Boolean(at));
+    const percent = Math.floor(100 * part) + " % of the ";
+    const of = time === undefined ? "" : percent + "time from " + instant(from).slice(0, 10) + " to now, ";
+    const byTime = at ? of + "at " + instant(at).replace(" 00:00:00", "") : "";
+    put(this.load, blocks ? percent + "table's blocks" : byTime);
+    shown(this.load, Boolean(blocks || at));
   }
 
   numbers(r, s) {
