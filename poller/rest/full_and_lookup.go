@@ -147,9 +147,9 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 				days, on.created = s.calendar.narrow(at), s.calendar.narrow(suspect.CreatedAt)
 			}
 			// A service that refuses later dates has shown no row of them.
-			last, hides := s.horizon(on.dimension), s.hides(on.dimension, rd.proofs[on.dimension])
-			if s.form > nearDays && max(days.From, dayOf(at)-s.calendar.margin) <= last && hides == "" {
-				days.To = min(days.To, last)
+			if hides := s.hides(on.dimension, rd.proofs[on.dimension]); s.form > nearDays && hides == "" &&
+				dayOf(at) <= s.today()+s.ahead()+s.calendar.margin {
+				days.To = max(days.From, min(days.To, s.horizon(on.dimension)))
 			}
 			asked[on] = append(asked[on], days)
 		}
