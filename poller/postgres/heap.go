@@ -188,7 +188,7 @@ func (p *pass) readTo() key {
 }
 
 // moveBehind moves the load behind c, and chooses how many blocks come next. They are to give three quarters
-// of what a range may have. c is the last chunk if no block is left.
+// of a range's limits. c is the last chunk if no block is left.
 func (p *pass) moveBehind(c *chunk) {
 	next := *p.load
 	switch {

@@ -201,8 +201,10 @@ func (rd *read) closeDays(ctx context.Context, dimension int) error {
 				zap.Stringer("day", days.From), zap.String("why", o.Why))
 		}
 		rd.passClosed(known)
-		if err := s.showToday(ctx, rd); err != nil {
-			return err
+		if rd.req.Kind == poller.Pass && time.Since(rd.shown) >= max(s.todayEvery, 3*rd.showing) {
+			if err := s.showToday(ctx, rd, s.openWindow(rd.open)); err != nil {
+				return err
+			}
 		}
 		if time.Since(rd.flushed) >= s.linger {
 			if err := rd.flush(ctx, nil); err != nil {

@@ -182,7 +182,7 @@ func TestABadRequestIsNotRepeatedAndNamesTheCode(t *testing.T) {
 	s.before = func(w http.ResponseWriter, _ url.Values) bool { refuse(w, 400, "invalid_param"); return true }
 	_, err := readAll(t.Context(), s.source(s.client(client.Config{})), pass(schemas.MinInstant))
 	var blocked *poller.BlockedError
-	if !errors.As(err, &blocked) || !strings.Contains(err.Error(), "invalid_param") || s.requests > 6 {
+	if !errors.As(err, &blocked) || !strings.Contains(err.Error(), "invalid_param") || s.requests > 4 {
 		t.Errorf("%d requests, error %v", s.requests, err)
 	}
 }

@@ -60,17 +60,12 @@ func (s *Source) openWindow(open day) window {
 	return s.bounded(on(updated, span{From: s.calendar.begin(open), To: future}))
 }
 
-// showToday hands on rows of the open window now and then, while a pass reads earlier days. These need not be
-// all: the pass ends with that window.
-func (s *Source) showToday(ctx context.Context, rd *read) error {
+// showToday hands on rows of w, newer ones than those in hand. These need not be all.
+func (s *Source) showToday(ctx context.Context, rd *read, w window) error {
 	began := time.Now()
-	if rd.req.Kind != poller.Pass || began.Sub(rd.shown) < max(s.todayEvery, 3*rd.showing) {
-		return nil
-	}
-	w := s.openWindow(rd.open)
 	set := rd.set(w, true)
 	set.Once = true
-	_, err := rd.pages(ctx, w, s.reader.Read(set))
+	_, err := rd.pages(ctx, s.bounded(w), s.reader.Read(set))
 	rd.shown, rd.showing = time.Now(), time.Since(began)
 	return err
 }
@@ -114,6 +109,9 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 	o, err := rd.pages(ctx, w, s.reader.Read(set))
 	if err == nil {
 		err = rd.checkEnd(ctx, w, &o)
+	}
+	if err == nil && o.Failed && w[updated].From < open { // perhaps for the day before
+		err = s.showToday(ctx, rd, on(updated, span{From: open, To: future}))
 	}
 	if err != nil {
 		return err

@@ -438,7 +438,7 @@ func (rd *read) failure(ctx context.Context, w window, page, size int, err error
 ) {
 	s := rd.src
 	query, refusal := s.query(w, page, size), client.Refusal(err) != nil
-	others := []window{s.answered, s.newest(), on(updated, span{From: past, To: s.today() - 1})}
+	others := []window{s.answered, s.since(0), on(updated, span{From: past, To: s.today() - 1})}
 	if page == 0 && refusal && !rd.formLearned {
 		rd.formLearned = true
 		answers, changed := s.learnForm(ctx, query)
@@ -462,12 +462,10 @@ func (rd *read) failure(ctx context.Context, w window, page, size int, err error
 	s.reader.Failed()
 	rd.failed = failed
 	for _, other := range others {
-		question := s.query(other, 0, 1)
-		if question == query || other == (window{}) {
+		if s.query(other, 0, 1) == query || other == (window{}) {
 			continue
 		}
-		_, err := s.endpoint.Page(ctx, question, 1)
-		s.endpoint.Release()
+		err := s.ask(ctx, other)
 		switch {
 		case err == nil && rd.req.Kind == poller.Pass && time.Since(rd.flushed) >= s.linger:
 			return failed, rd.flush(ctx, nil) // people see why it takes long

@@ -181,7 +181,7 @@ const mostPlans = 8
 //   - Of both dimensions. Then each is asked for alone (Source.alone).
 //   - Of many days. Then closeDays asks for fewer (batchOfDays.most), and always for the day after: to find
 //     out how to_ dates are read takes windows of many days.
-//   - For a page of one row. Then questions that need no more ask for 100, or for 1,000 (Source.least).
+//   - For a page of one row. Then questions that need no more ask for 10, or for 1,000 (Source.least).
 //
 // A refusal may have another cause: the days, or a row. So the first refusal of a read makes it ask for other
 // days, those around today. Only if these are answered in another form, that is taken for the service's, and
@@ -199,8 +199,8 @@ const (
 	lastDay  = 2_932_895 // 9999-12-30. The day after may be written for it
 )
 
-// pageSizes are page sizes of which nearly every service grants one.
-var pageSizes = []int{1, 100, paging.PageSize}
+// pageSizes are page sizes: nearly every service that refuses pages of one row grants one of them.
+var pageSizes = []int{10, paging.PageSize}
 
 // errReplan ends a read that asks for days in another way than the service answers. Source.Read makes
 // another plan.
@@ -258,9 +258,9 @@ func (s *Source) ask(ctx context.Context, w window) error {
 	return err
 }
 
-// newest returns the rows of the days that may be open: those that a service without a fault answers for.
-func (s *Source) newest() window {
-	return on(updated, span{From: s.today() - 2, To: future})
+// since returns the rows updated from so many days before today on.
+func (s *Source) since(days day) window {
+	return on(updated, span{From: s.today() - days, To: future})
 }
 
 // learnForm asks in which form the service answers windows, after it has refused a request. changed is set if
@@ -269,29 +269,39 @@ func (s *Source) newest() window {
 func (s *Source) learnForm(ctx context.Context, refused string) (answers, changed bool) {
 	c, today, most := &s.calendar, s.today(), &s.batches.most
 	form, widened, alone, least, mostBefore := s.form, c.widened, s.alone, s.least, *most
-	now, before := s.newest(), on(updated, span{From: past, To: today - 1})
+	before := on(updated, span{From: past, To: today - 1})
 	oneDay := on(updated, span{From: today - 1, To: today - 1})
 	twoDays := on(updated, span{From: today - 2, To: today - 1})
 	later := on(updated, span{From: today + 1, To: today + 1})
 	refuses := func(w window) bool { return client.Refusal(s.ask(ctx, w)) != nil }
+	fails := func(w window) bool { return s.query(w, 0, 1) == refused || s.ask(ctx, w) != nil }
 	// The first form in which the service answers all of some windows. noForm if there is none.
 	answering := func(windows ...window) int {
-		fails := func(w window) bool { return s.query(w, 0, 1) == refused || s.ask(ctx, w) != nil }
 		for s.form = oneBound; s.form < noForm && slices.ContainsFunc(windows, fails); {
 			s.form++
 		}
 		return s.form
 	}
-	granted := func(size int) bool {
+	grants := func(size int) bool {
 		s.least = max(size, least)
 		return s.ask(ctx, twoDays) == nil
 	}
 	// Any form takes two days that are over: a service that does not answer for them is not asked for more.
-	if s.ask(ctx, now) != nil && !slices.ContainsFunc(pageSizes, granted) {
-		s.least = least
-		return false, false
+	if fails(s.since(0)) {
+		if !slices.ContainsFunc(pageSizes, grants) {
+			s.least = least
+			return false, false
+		}
+		if granted := s.least; !grants(1) {
+			s.least = granted
+		}
 	}
-	nearest := answering(now)
+	now := s.since(2)             // these days may be open
+	if answering(now) == noForm { // it fails for one of them
+		now = s.since(0)
+		answering(now)
+	}
+	nearest := s.form
 	// If it answers for tomorrow, it refuses no dates, but rows of today.
 	if nearest == noForm || nearest == toYesterday && s.ask(ctx, later) == nil {
 		s.form, s.least = form, least
@@ -320,7 +330,7 @@ func (s *Source) learnForm(ctx context.Context, refused string) (answers, change
 func (s *Source) laterEnd(ctx context.Context) {
 	if today := s.today(); s.form > nearDays {
 		s.form--
-		if s.ask(ctx, s.newest()) != nil || s.today() != today {
+		if s.ask(ctx, s.since(2)) != nil || s.today() != today {
 			s.form++
 		}
 	}

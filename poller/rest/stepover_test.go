@@ -606,3 +606,44 @@ func TestAFirstLoadSaysAtOnceWhichRequestFails(t *testing.T) {
 		t.Errorf("%q, %v", said, err)
 	}
 }
+
+// The service fails for each window with the rows of yesterday, by refusals or by errors. No other day waits
+// for that one.
+func TestAnAnswerThatFailsForYesterdayStopsNoOtherDay(t *testing.T) {
+	for _, status := range []int{400, 422, 500} {
+		for _, from := range []schemas.Instant{schemas.MinInstant, midnight("2026-11-01")} {
+			t.Run(fmt.Sprintf("%d from %s", status, from), func(t *testing.T) {
+				s := newService(t)
+				s.now = clockAt("2026-11-20T12:00:00Z")
+				s.products = append(oneDay(1, 10, "2026-11-15"), oneDay(1000, 10, "2026-11-18")...)
+				good := append(slices.Clone(s.products), oneDay(3000, 10, "2026-11-20")...)
+				s.products = append(good, oneDay(2000, 10, "2026-11-19")...)
+				s.before = func(w http.ResponseWriter, q url.Values) bool {
+					to := q.Get("updated_to")
+					fails := q.Get("updated_from") <= "2026-11-19" && (to == "" || to >= "2026-11-19")
+					if fails {
+						refuse(w, status, "no")
+					}
+					return fails
+				}
+				src := s.impatient()
+				met := map[int64]bool{}
+				for range 2 {
+					got, err := readAll(t.Context(), src, pass(from))
+					if err != nil {
+						t.Fatal(err)
+					}
+					from = max(from, got.settled)
+					for id := range got.rows {
+						met[id] = true
+					}
+				}
+				for _, p := range good {
+					if !met[p.id] {
+						t.Errorf("product %d of %s was not met", p.id, p.updated)
+					}
+				}
+			})
+		}
+	}
+}

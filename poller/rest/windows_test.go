@@ -195,21 +195,22 @@ func TestALookupEndsOnce(t *testing.T) {
 }
 
 // A service refuses all requests, or those for one day. Then a poll sends a bounded number of requests, and
-// takes no refusal for a form.
+// takes no refusal for a form, but that of today and later days.
 func TestRefusalsOfEveryPollCostFewRequests(t *testing.T) {
 	for name, c := range map[string]struct {
 		status, requests int
 		refused          func(q url.Values) bool
+		form             int
 	}{
-		"all":      {400, 8, func(url.Values) bool { return true }},
-		"all, 403": {403, 12, func(url.Values) bool { return true }},
+		"all":      {400, 8, func(url.Values) bool { return true }, oneBound},
+		"all, 403": {403, 12, func(url.Values) bool { return true }, oneBound},
 		"a day that is over": {400, 8, func(q url.Values) bool {
 			to := q.Get("updated_to")
 			return q.Get("updated_from") <= "2026-11-17" && (to >= "2026-11-17" || to == "")
-		}},
+		}, oneBound},
 		"today": {400, 25, func(q url.Values) bool {
 			return q.Get("updated_to") >= "2026-11-20" || !q.Has("updated_to")
-		}},
+		}, toYesterday},
 	} {
 		for _, from := range []schemas.Instant{schemas.MinInstant, midnight("2026-11-01")} {
 			t.Run(name+" from "+from.String(), func(t *testing.T) {
@@ -233,7 +234,7 @@ func TestRefusalsOfEveryPollCostFewRequests(t *testing.T) {
 						t.Errorf("poll %d: %d requests", n, s.requests)
 					}
 				}
-				if form := src.form; form != oneBound && name != "today" || src.calendar.widened != 0 || src.alone {
+				if src.form != c.form || src.calendar.widened != 0 || src.alone {
 					t.Errorf("form %d, widened %d, alone %v", src.form, src.calendar.widened, src.alone)
 				}
 			})
