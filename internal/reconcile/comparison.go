@@ -69,6 +69,7 @@ func New(cfg Config) *Comparison {
 	cfg.MaxSuspects = cmp.Or(cfg.MaxSuspects, 100_000)
 	cfg.Memory = cmp.Or(cfg.Memory, 128<<20)
 	cfg.MaxRecordBytes = cmp.Or(cfg.MaxRecordBytes, math.MaxInt)
+	cfg.Scratch = cmp.Or(cfg.Scratch, NewScratch("", 0))
 	return &Comparison{cfg: cfg, part: Range{cfg.From, math.MaxInt64}, letters: map[int64]bool{},
 		suspects: map[int64]*suspect{}, rows: rowset.New(0)}
 }
@@ -130,11 +131,12 @@ func (c *Comparison) Look(ctx context.Context) error {
 	looked, nameless := make(map[int64]*suspect, len(c.suspects)), map[uint64]bool{}
 	for _, id := range slices.Sorted(maps.Keys(c.suspects)) {
 		s := c.suspects[id]
-		rows, looked[id] = append(rows, s.toLookUp(id, c.cfg)), &suspect{versions: slices.Clip(s.versions)}
+		rows = append(rows, s.toLookUp(id, c.cfg))
+		looked[id] = &suspect{shown: notShown, versions: slices.Clip(s.versions)}
 	}
 	from := c.cfg.Now()
 	empty, err := c.readAgain(ctx, rows, looked, nameless)
-	absent := func(r Suspect) bool { return looked[r.ID].state() == notShown }
+	absent := func(r Suspect) bool { return looked[r.ID].shown == notShown }
 	if err == nil && !c.everywhere && slices.ContainsFunc(rows, absent) {
 		var none bool
 		none, err = c.readAgain(ctx, nil, looked, nameless)
@@ -152,7 +154,7 @@ func (c *Comparison) Look(ctx context.Context) error {
 		large := s.row != nil && c.tooLarge(s.row)
 		if c.letters[id] = large || s.reject != nil; !c.letters[id] {
 			delete(c.letters, id)
-		} else if !s.named && (large || c.hasLetter(s.reject)) {
+		} else if !s.named && (large || c.hasLetter(id, versionOfReject(s.reject).Hash)) {
 			c.Forget(id)
 		}
 	}
@@ -172,7 +174,7 @@ func (c *Comparison) readAgain(ctx context.Context, rows []Suspect, looked map[i
 		empty = empty || a.Empty
 		for i := range a.Rows {
 			if s := looked[a.Rows[i].ID]; s != nil {
-				s.show(&a.Rows[i])
+				s.show(sightingOf(&a.Rows[i]))
 			}
 		}
 		for i := range a.Rejects {
@@ -180,7 +182,7 @@ func (c *Comparison) readAgain(ctx context.Context, rows []Suspect, looked map[i
 			if s := looked[r.ID]; !r.HasID {
 				nameless[watermark.DeadLetterHash(r.Row)] = true
 			} else if s != nil {
-				s.showReject(r)
+				s.show(sightingOfReject(r))
 			}
 		}
 	}
@@ -192,16 +194,13 @@ func (c *Comparison) tooLarge(row *schemas.Record) bool {
 	return watermark.RowOverhead+len(row.Value) > c.cfg.MaxRecordBytes
 }
 
-// hasLetter reports whether the row needs no dead letter beside those that are known.
-func (c *Comparison) hasLetter(r *schemas.Reject) bool {
-	hash, has := c.cfg.Letters[r.ID]
-	return c.cfg.Letters == nil || has && hash == watermark.DeadLetterHash(r.Row)
+// hasLetter reports whether a row that cannot be published has its dead letter, which has this hash.
+func (c *Comparison) hasLetter(id int64, hash uint64) bool {
+	letter, has := c.cfg.Letters[id]
+	return c.cfg.Letters == nil || has && rowset.Version{Hash: hash}.Equal(0, letter)
 }
 
 // CatchUp reads the topic on, and clears the suspects that the pipeline has delivered.
-//
-// First does not keep when a row was created. A source that is read by day has to know that day to look for a
-// row that it has not shown yet. So for such suspects CatchUp reads the topic once more.
 func (c *Comparison) CatchUp(ctx context.Context) error {
 	if len(c.suspects) == 0 {
 		return nil
@@ -213,15 +212,6 @@ func (c *Comparison) CatchUp(ctx context.Context) error {
 	}
 	c.ends = ends
 	c.clear()
-	for _, s := range c.suspects {
-		if s.inTopic && s.row == nil && !s.topicRead && !c.cfg.ByID {
-			if c.ends, err = c.cfg.Topic(ctx, nil, isSuspect, c.fold); err != nil {
-				return err
-			}
-			c.clear()
-			break
-		}
-	}
 	return nil
 }
 
@@ -254,7 +244,7 @@ func (c *Comparison) suspect(id int64) *suspect {
 	s := c.suspects[id]
 	if s == nil {
 		_, letter := c.cfg.Letters[id]
-		s = &suspect{created: schemas.MinInstant, letter: letter, named: c.cfg.IDs != nil}
+		s = &suspect{shown: notShown, created: schemas.MinInstant, letter: letter, named: c.cfg.IDs != nil}
 		s.topic, s.inTopic = c.inTopic(id)
 		s.topicBefore = s.topic
 		c.suspects[id] = s

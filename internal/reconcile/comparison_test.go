@@ -37,9 +37,12 @@ type pair struct {
 	ids         []int64
 	letters     map[int64]uint64
 	maxSuspects int
+	scratch     *Scratch
 
-	asked int // suspects that the source was asked for
-	err   error
+	asked     int // suspects that the source was asked for
+	fromStart int // readings of the topic from its start
+	full      int // readings of all rows of the source
+	err       error
 }
 
 const (
@@ -73,12 +76,15 @@ func (p *pair) compare() *Comparison {
 		ByID: p.byID, CatchesUp: p.catchesUp,
 		MaxRecordBytes: maxRecordBytes,
 		Memory:         p.memory, From: p.from, IDs: p.ids, Letters: p.letters, MaxSuspects: p.maxSuspects,
+		Scratch: p.scratch,
 		Topic: func(_ context.Context, from []int64, wanted func(int64) bool,
 			fold func(watermark.Published) error) ([]int64, error) {
 			p.between()
 			at := int64(0)
 			if from != nil {
 				at = from[0]
+			} else {
+				p.fromStart++
 			}
 			for _, r := range p.topic[at:] {
 				if !r.Foreign && wanted != nil && !wanted(r.ID) {
@@ -100,7 +106,9 @@ func (p *pair) compare() *Comparison {
 					rows = append(rows, r)
 				}
 			}
-			p.asked += len(suspects)
+			if p.asked += len(suspects); suspects == nil {
+				p.full++
+			}
 			return func(yield func(Answer, error) bool) {
 				for i := range rows {
 					again := rows[max(0, i-i%2):i] // a source may repeat rows
@@ -237,7 +245,7 @@ func TestARowThatChangedSinceItWasLookedAtIsNotTakenForGone(t *testing.T) {
 }
 
 func TestALookThatFailsLeavesTheSuspectsAsTheyWere(t *testing.T) {
-	p := &pair{source: map[int64]schemas.Record{1: row(1, 1000, 7)}}
+	p := &pair{source: map[int64]schemas.Record{1: row(1, 1000, 7)}, byID: true}
 	c := p.run(t, 0)
 	p.err = errors.New("cut short")
 	if err := c.Look(t.Context()); !errors.Is(err, p.err) {

@@ -39,6 +39,8 @@ type Config struct {
 	MaxSuspects int
 	// Memory limits the comparison's memory in bytes, including a batch of the source. Zero means 128 MiB.
 	Memory int64
+	// Scratch keeps what the parts behind this one need. If it is nil, each part reads both sides.
+	Scratch *Scratch
 }
 
 // TopicReader folds the newest committed records of the topic and returns the topic's end offsets. It begins

@@ -13,28 +13,77 @@ import (
 // progressEvery is how many records of the topic pass between two reports of progress.
 const progressEvery = 10_000
 
+// sighting is a version of a row that the source shows.
+type sighting struct {
+	id      int64
+	version rowset.Version // of one that cannot be published, its hash is that of a dead letter
+	updated schemas.Instant
+	bad     bool // it cannot be published
+	large   bool // it does not fit into a record of the topic
+	// row or reject is it, or both are nil. Then size is how many bytes it has at most, and created its day.
+	row     *schemas.Record
+	reject  *schemas.Reject
+	size    int
+	created schemas.Instant
+}
+
+func sightingOf(row *schemas.Record) *sighting {
+	return &sighting{id: row.ID, version: versionOfRow(row), updated: row.UpdatedAt, row: row}
+}
+
+func sightingOfReject(r *schemas.Reject) *sighting {
+	return &sighting{id: r.ID, version: versionOfReject(r), updated: r.UpdatedAt, bad: true, reject: r}
+}
+
+// rowMemory is how many bytes the rows of a part may take, with what Scratch has in memory. The suspects take
+// an eighth of all, at least 1 MiB. Readers of both sides take the rest.
+func (c *Comparison) rowMemory() int { return int(c.cfg.Memory / 16 * 11) }
+
 // readPart is First for a part.
-func (c *Comparison) readPart(ctx context.Context, progress func(topicRows, sourceRows int)) error {
-	// A part's rows take eleven sixteenths of the memory. The suspects take an eighth, at least 1 MiB. Readers
-	// of both sides take the rest.
-	c.rows = rowset.New(int(c.cfg.Memory / 16 * 11))
-	defer c.rows.Close()
-	folded, wanted := 0, func(id int64) bool { return c.part.Holds(id) }
-	ends, err := c.cfg.Topic(ctx, nil, wanted, func(p watermark.Published) error {
-		if folded++; folded%progressEvery == 0 {
-			progress(c.rows.Len(), 0)
-		}
-		c.foldIntoTable(p)
-		return nil
-	})
-	if err != nil {
+func (c *Comparison) readPart(ctx context.Context, progress func(topicRows, sourceRows int)) (err error) {
+	scratch := c.cfg.Scratch
+	if c.part.Last, err = scratch.read(ctx, c, progress); err != nil {
+		scratch.Close()
 		return err
 	}
-	c.ends = ends
+	c.ends = scratch.ends
+	defer func() { scratch.release(c.part.Last) }()
+	c.rows = rowset.New(0)
+	defer c.rows.Close()
+	for p, err := range scratch.records(c.part) {
+		if err != nil {
+			return err
+		}
+		c.foldIntoTable(p)
+	}
 	for id, s := range c.suspects { // they have strays
 		s.topic, s.inTopic = c.inTopic(id)
 		s.topicBefore = s.topic
 	}
+	read := c.meetNoted
+	if c.cfg.ByID {
+		read = c.readSource
+	}
+	if err := read(ctx, progress); err != nil {
+		return err
+	}
+	c.suspectUnmet()
+	if c.cfg.ByID || len(c.suspects) == 0 {
+		return nil
+	}
+	for p, err := range scratch.records(c.part) { // they say when a suspect was created
+		if err == nil {
+			err = c.fold(p)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readSource reads the rows of the part in the source.
+func (c *Comparison) readSource(ctx context.Context, progress func(topicRows, sourceRows int)) error {
 	read, topicRows := 0, c.rows.Len()
 	for a, err := range c.cfg.Source(ctx, c.part, nil) {
 		if err != nil {
@@ -43,18 +92,35 @@ func (c *Comparison) readPart(ctx context.Context, progress func(topicRows, sour
 		beyond := false
 		c.report.Shown = c.report.Shown || len(a.Rows) > 0
 		for i := range a.Rows {
-			c.meet(&a.Rows[i])
+			c.meet(sightingOf(&a.Rows[i]))
 			beyond = beyond || a.Rows[i].ID > c.part.Last
 		}
 		for i := range a.Rejects {
-			c.meetReject(&a.Rejects[i])
+			r := &a.Rejects[i]
+			if !r.HasID {
+				if c.report.Nameless++; len(c.nameless) < mostNameless {
+					c.nameless = append(c.nameless, *r)
+				}
+				continue
+			}
+			c.meet(sightingOfReject(r))
 		}
-		if read += len(a.Rows) + len(a.Rejects); c.cfg.ByID && beyond {
+		if read += len(a.Rows) + len(a.Rejects); beyond {
 			break // the rest lies behind the part
 		}
 		progress(topicRows, read)
 	}
-	c.suspectUnmet()
+	return nil
+}
+
+// meetNoted meets the rows of the part that the source showed when all of it was read.
+func (c *Comparison) meetNoted(context.Context, func(topicRows, sourceRows int)) error {
+	for shown, err := range c.cfg.Scratch.shownRows(c.part) {
+		if err != nil {
+			return err
+		}
+		c.meet(&shown)
+	}
 	return nil
 }
 
@@ -76,17 +142,8 @@ func (c *Comparison) foldIntoTable(p watermark.Published) {
 		c.makeRoom()
 	case p.Tombstone:
 		c.rows.Remove(p.ID)
-	default: // if there is no room, the part ends earlier, maybe before this row
-		for c.part.Holds(p.ID) && !c.rows.Put(p.ID, rowset.VersionOf(p.UpdatedAt, p.Hash)) {
-			var sample []int64
-			for id := range c.rows.All() {
-				if sample = append(sample, id); len(sample) == 1024 {
-					break
-				}
-			}
-			c.endEarlier(sample)
-			c.rows.RemoveFrom(c.part.Last + 1)
-		}
+	default:
+		c.rows.Put(p.ID, rowset.VersionOf(p.UpdatedAt, p.Hash))
 	}
 }
 
@@ -127,56 +184,41 @@ func (c *Comparison) inTopic(id int64) (v rowset.Version, there bool) {
 	return v, there
 }
 
-// meet takes one row of the source. A source may repeat a row.
-func (c *Comparison) meet(row *schemas.Record) {
-	id := row.ID
+// meet takes one row of the source. A source may repeat a row. One that cannot be published counts as a dead
+// letter even if the topic still holds an older version.
+func (c *Comparison) meet(shown *sighting) {
+	id := shown.id
 	v, inTopic := c.rows.Get(id)
-	if !c.part.Holds(id) || !inTopic && row.UpdatedAt < c.cfg.Start {
+	if !c.part.Holds(id) || !inTopic && !shown.bad && shown.version.Millis < c.cfg.Start.Millis() {
 		return // the reading includes it by its created_at; by its updated_at the topic does not
 	}
 	if inTopic && !v.Marked {
 		v.Marked = true
 		c.rows.Put(id, v)
 	}
-	equal := inTopic && v.Equal(row.UpdatedAt.Millis(), schemas.Hash(row.Value))
-	_, letter := c.cfg.Letters[id]
 	differs := c.suspects[id]
+	_, letter := c.cfg.Letters[id]
+	equal := inTopic && !shown.bad && v.Equal(shown.version.Millis, shown.version.Hash)
 	switch {
+	case shown.bad:
+		c.letters[id] = true
+		if !c.hasLetter(id, shown.version.Hash) {
+			c.showSuspect(shown)
+		}
 	case equal && !letter && (differs == nil || len(differs.strays) == 0):
 		return // also the topic's version beside another one: the looks find out which is the row
-	case !equal && c.tooLarge(row):
+	case !equal && (shown.large || shown.row != nil && c.tooLarge(shown.row)):
 		c.letters[id] = true
 	default:
-		s := c.suspect(id)
-		s.show(row)
-		c.count(s)
+		c.showSuspect(shown)
 	}
 	c.makeRoom()
 }
 
-// meetReject takes a row of the source that cannot be published. It counts as a dead letter even if the topic
-// still holds an older version.
-func (c *Comparison) meetReject(r *schemas.Reject) {
-	if !r.HasID {
-		if c.report.Nameless++; len(c.nameless) < mostNameless {
-			c.nameless = append(c.nameless, *r)
-		}
-		return
-	}
-	if !c.part.Holds(r.ID) {
-		return
-	}
-	c.letters[r.ID] = true
-	if v, held := c.rows.Get(r.ID); held {
-		v.Marked = true
-		c.rows.Put(r.ID, v)
-	}
-	if !c.hasLetter(r) {
-		s := c.suspect(r.ID)
-		s.showReject(r)
-		c.count(s)
-	}
-	c.makeRoom()
+func (c *Comparison) showSuspect(shown *sighting) {
+	s := c.suspect(shown.id)
+	s.show(shown)
+	c.count(s)
 }
 
 // suspectUnmet makes suspects of the rows that the source did not show: those of the topic and those with a
@@ -206,7 +248,7 @@ func (c *Comparison) suspectUnmet() {
 		c.report.TopicRows++
 	}
 	for id, s := range c.suspects {
-		if s.row != nil && !s.inTopic && !c.letters[id] {
+		if s.isRow() && !s.inTopic && !c.letters[id] {
 			c.report.SourceRows++
 		}
 	}

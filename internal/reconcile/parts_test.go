@@ -24,6 +24,9 @@ import (
 // Memory for some 300 rows at once.
 const littleMemory = 300 * rowset.RowBytes * 16 / 11
 
+// A directory in which no file can be made, and bytes of files with room for all that these tests read.
+const nowhere, enough = "/dev/null", 1 << 20
+
 // spreads are ways in which ids lie.
 var spreads = map[string]func(t *rapid.T) int64{
 	"dense":  func(t *rapid.T) int64 { return rapid.Int64Range(-1000, 1000).Draw(t, "id") },
@@ -39,10 +42,11 @@ var spreads = map[string]func(t *rapid.T) int64{
 
 // However the ids are spread and in whatever order the topic has them: each row is compared in just one part,
 // the parts lie side by side from the lowest id to the highest, no part takes more than it may, and all finds
-// what one comparison with enough memory finds. Also where a crash goes on at any part.
+// what one comparison with enough memory finds. With room in files each side is read once.
 func TestPartsCoverEveryIDOnce(t *testing.T) {
 	for _, spread := range slices.Sorted(maps.Keys(spreads)) {
 		t.Run(spread, func(t *testing.T) {
+			dir := t.TempDir()
 			rounds.Check(t, 100, func(t *rapid.T) {
 				p := &pair{source: map[int64]schemas.Record{}, byID: rapid.Bool().Draw(t, "by id")}
 				want := map[int64]Kind{}
@@ -77,6 +81,13 @@ func TestPartsCoverEveryIDOnce(t *testing.T) {
 					}
 					p.topic = slices.Collect(maps.Values(newest))
 				}
+				switch space := rapid.SampledFrom([]int64{-1, 0, 10_000, enough}).Draw(t, "scratch"); space {
+				case -1:
+					p.scratch = NewScratch(nowhere, enough)
+				default:
+					p.scratch = NewScratch(dir, space)
+					defer p.scratch.Close()
+				}
 				p.memory = rapid.SampledFrom([]int64{littleMemory, 2 * littleMemory, 1 << 20}).Draw(t, "memory")
 				p.maxSuspects = rapid.SampledFrom([]int{0, 3, 40}).Draw(t, "suspects")
 				checkParts(t, p, want)
@@ -85,7 +96,8 @@ func TestPartsCoverEveryIDOnce(t *testing.T) {
 	}
 }
 
-// checkParts compares part by part, each with a Comparison of its own, as a successor would.
+// checkParts compares part by part, each with a Comparison of its own, as a sweep does. With a Scratch that
+// has room, that reads each side once.
 func checkParts(t *rapid.T, p *pair, want map[int64]Kind) {
 	got, next, sourceRows := map[int64]Kind{}, int64(math.MinInt64), 0
 	for parts := 1; ; parts++ {
@@ -117,6 +129,9 @@ func checkParts(t *rapid.T, p *pair, want map[int64]Kind) {
 		if next = part.Last + 1; parts > 1000 {
 			t.Fatal("the parts do not end")
 		}
+	}
+	if p.scratch.dir != nowhere && p.scratch.bytes == enough && (p.fromStart > 1 || !p.byID && p.full > 1) {
+		t.Fatalf("the topic was read %d times, the source %d times", p.fromStart, p.full)
 	}
 	if !maps.Equal(got, want) || sourceRows != len(p.source) {
 		t.Fatalf("found %v, want %v; %d rows, want %d", got, want, sourceRows, len(p.source))
@@ -158,12 +173,15 @@ func TestWideRowsThatDifferAreBoundedByTheirBytes(t *testing.T) {
 }
 
 // made are n equal rows with ids from 0 on, on both sides, that take no memory.
-func made(n int64, memory int64, heap func()) Config {
+func made(dir string, n int64, memory int64, heap func()) Config {
 	value := row(0, 1000, 7).Value
 	published := watermark.Published{UpdatedAt: schemas.InstantOfMillis(1000), Hash: schemas.Hash(value)}
-	return Config{Start: schemas.MinInstant, CreatedAt: createdAt, Now: time.Now, Memory: memory, ByID: true,
-		Topic: func(_ context.Context, _ []int64, wanted func(int64) bool,
+	return Config{Scratch: NewScratch(dir, 2*n*24), Start: schemas.MinInstant, CreatedAt: createdAt, Now: time.Now, Memory: memory, ByID: true,
+		Topic: func(_ context.Context, from []int64, wanted func(int64) bool,
 			fold func(watermark.Published) error) ([]int64, error) {
+			if from != nil {
+				return from, nil
+			}
 			for i := range n { // in no order of ids
 				if published.ID = i * 7_368_787 % n; wanted(published.ID) {
 					if err := fold(published); err != nil {
@@ -195,7 +213,7 @@ func TestAComparisonKeepsToItsMemory(t *testing.T) {
 	}
 	runtime.GC()
 	before, peak := resident(t), int64(0)
-	cfg := made(n, memory, func() { peak = max(peak, resident(t)) })
+	cfg := made(t.TempDir(), n, memory, func() { peak = max(peak, resident(t)) })
 	cfg.From = math.MinInt64
 	parts, total := 0, Report{}
 	for c := New(cfg); c != nil; parts++ {

@@ -18,9 +18,14 @@ var (
 
 // suspect is a row that differed when it was last looked at, or that is named.
 type suspect struct {
-	// row or reject is the newest state that the last reading showed. Both are nil if it did not show the row.
+	// shown is the newest state that the last reading showed, of this updated_at.
+	shown   rowset.Version
+	updated schemas.Instant
+	// row or reject is that state. Both are nil if it is notShown, or while only its version is known, from the
+	// first reading. Then unseen is about how many bytes the other takes.
 	row    *schemas.Record
 	reject *schemas.Reject
+	unseen int
 	// versions are the states that First and the looks have shown, without notShown. elsewhere is set if another
 	// read has shown the row (Comparison.See).
 	//
@@ -37,10 +42,8 @@ type suspect struct {
 	topic       rowset.Version
 	topicBefore rowset.Version
 	underWay    bool // at the last look (update)
-	// created is the day on which a source that is read by day has the row, MinInstant if unknown. topicRead is
-	// set once a look has read it in the topic's record.
-	created   schemas.Instant
-	topicRead bool
+	// created is the day on which a source that is read by day has the row, MinInstant if unknown.
+	created schemas.Instant
 	// newest is the topic's newest record of a row that is named, a tombstone too. It is nil if there is none.
 	newest  *watermark.Published
 	strays  []watermark.Published // its newest records in partitions of other keys
@@ -51,7 +54,7 @@ type suspect struct {
 
 // size is about how many bytes s takes.
 func (s *suspect) size() int {
-	n := 400 + 24*len(s.versions) + 300*len(s.strays)
+	n := 400 + 24*len(s.versions) + 300*len(s.strays) + s.unseen
 	if s.row != nil {
 		n += len(s.row.Value)
 	}
@@ -64,15 +67,15 @@ func (s *suspect) size() int {
 // kind returns how the row differs, or "" if it does not.
 func (s *suspect) kind() Kind {
 	switch {
-	case s.reject != nil:
+	case s.shown == rejected:
 		return Unpublishable
-	case s.row == nil && (s.elsewhere || len(s.versions) > 0):
+	case s.shown == notShown && (s.elsewhere || len(s.versions) > 0):
 		return Unknown
-	case s.row == nil && (s.inTopic || len(s.strays) > 0):
+	case s.shown == notShown && (s.inTopic || len(s.strays) > 0):
 		return Extra
-	case s.row != nil && !s.inTopic:
+	case s.isRow() && !s.inTopic:
 		return Missing
-	case s.row != nil && (s.state() != s.topic || len(s.strays) > 0):
+	case s.isRow() && (s.shown != s.topic || len(s.strays) > 0):
 		return Stale
 	case s.letter:
 		return Leftover
@@ -80,24 +83,16 @@ func (s *suspect) kind() Kind {
 	return ""
 }
 
-// state is the state of the row that the source shows now.
-func (s *suspect) state() rowset.Version {
-	switch {
-	case s.reject != nil:
-		return rejected
-	case s.row != nil:
-		return versionOfRow(s.row)
-	}
-	return notShown
-}
+// isRow reports whether the source shows a row that can be published.
+func (s *suspect) isRow() bool { return s.shown != notShown && s.shown != rejected }
 
 // counts reports whether the difference counts. If the source catches up, no look shows a state that is older
 // than one before. So one look proves a row that is no older than the topic's.
 func (s *suspect) counts(cfg Config) bool {
-	if cfg.CatchesUp && s.row != nil && (!s.inTopic || s.row.UpdatedAt.Millis() >= s.topic.Millis) {
-		return s.confirmation.State() == s.state()
+	if cfg.CatchesUp && s.isRow() && (!s.inTopic || s.shown.Millis >= s.topic.Millis) {
+		return s.confirmation.State() == s.shown
 	}
-	return s.confirmation.Counts(s.state(), cfg.Overlap)
+	return s.confirmation.Counts(s.shown, cfg.Overlap)
 }
 
 func (s *suspect) difference(id int64, cfg Config) Difference {
@@ -113,14 +108,12 @@ func (s *suspect) toLookUp(id int64, cfg Config) Suspect {
 			s.created = created
 		}
 	}
-	updated := schemas.MinInstant
-	switch {
-	case s.reject != nil:
-		updated = s.reject.UpdatedAt
-	case s.row != nil:
-		updated = s.row.UpdatedAt
-	case s.inTopic:
-		updated = schemas.InstantOfMillis(s.topic.Millis)
+	updated := s.updated
+	if s.shown == notShown {
+		updated = schemas.MinInstant
+		if s.inTopic {
+			updated = schemas.InstantOfMillis(s.topic.Millis)
+		}
 	}
 	return Suspect{ID: id, UpdatedAt: updated, CreatedAt: s.created}
 }
@@ -148,37 +141,36 @@ func (s *suspect) fold(p watermark.Published) {
 	if s.inTopic = !p.Tombstone; !s.inTopic {
 		return
 	}
-	s.topic, s.topicRead = rowset.VersionOf(p.UpdatedAt, p.Hash), true
-	if p.CreatedAt > schemas.MinInstant && s.row == nil {
+	s.topic = rowset.VersionOf(p.UpdatedAt, p.Hash)
+	if p.CreatedAt > schemas.MinInstant && !s.isRow() {
 		s.created = p.CreatedAt
 	}
 }
 
 // show notes that a read of the comparison shows this version. A source may show an older one beside the
-// row, also one that cannot be published.
-func (s *suspect) show(row *schemas.Record) {
-	s.note(versionOfRow(row))
-	if s.row != nil && row.UpdatedAt < s.row.UpdatedAt || s.reject != nil && row.UpdatedAt < s.reject.UpdatedAt {
-		return
+// row, also one that cannot be published. A good one that is as new as a bad one is the row.
+func (s *suspect) show(shown *sighting) {
+	state, updated := shown.version, shown.updated
+	if shown.bad {
+		state = rejected
 	}
-	kept := *row
-	kept.Value = slices.Clone(row.Value)
-	s.row, s.reject = &kept, nil
-}
-
-// showReject is show for a version that cannot be published. A good one that is as new is the row.
-func (s *suspect) showReject(r *schemas.Reject) {
-	s.note(rejected)
-	if s.row != nil && r.UpdatedAt <= s.row.UpdatedAt || s.reject != nil && r.UpdatedAt < s.reject.UpdatedAt {
-		return
-	}
-	kept := *r
-	s.row, s.reject = nil, &kept
-}
-
-func (s *suspect) note(state rowset.Version) {
 	if !slices.Contains(s.versions, state) {
 		s.versions = append(s.versions, state)
+	}
+	if s.shown != notShown && (updated < s.updated || shown.bad && s.isRow() && updated == s.updated) {
+		return
+	}
+	s.shown, s.updated, s.row, s.reject, s.unseen = state, updated, nil, nil, shown.size
+	switch {
+	case shown.row != nil:
+		kept := *shown.row
+		kept.Value = slices.Clone(shown.row.Value)
+		s.row = &kept
+	case shown.reject != nil:
+		kept := *shown.reject
+		s.reject = &kept
+	case shown.created > schemas.MinInstant:
+		s.created = shown.created
 	}
 }
 
@@ -197,14 +189,15 @@ func (s *suspect) see(state rowset.Version, at time.Time) {
 // that the topic had already at the look before proves nothing. Another producer may have written it, after
 // the source had shown an older state.
 func (s *suspect) update(look *suspect, from, to time.Time) {
-	arrived, before := s.topic != s.topicBefore, s.row
+	arrived, before := s.topic != s.topicBefore, *s
 	s.topicBefore, s.row, s.reject, s.versions = s.topic, look.row, look.reject, look.versions
-	s.confirmation.Shown(s.state(), from, to)
+	s.shown, s.updated, s.unseen = look.shown, look.updated, 0
+	s.confirmation.Shown(s.shown, from, to)
 	if s.elsewhere && !s.sightAt.Before(from) { // beside the look: maybe after its answer
 		s.see(s.sight, s.sightAt)
 	}
-	s.underWay = before != nil && s.row != nil && versionOfRow(before) != s.state() && arrived &&
-		before.UpdatedAt.Millis() <= s.topic.Millis && s.topic.Millis < s.row.UpdatedAt.Millis()
+	s.underWay = before.isRow() && s.isRow() && before.shown != s.shown && arrived &&
+		before.shown.Millis <= s.topic.Millis && s.topic.Millis < s.shown.Millis
 }
 
 // delivered reports whether the topic has a version that the source showed, whether the row is under way, or
@@ -212,7 +205,7 @@ func (s *suspect) update(look *suspect, from, to time.Time) {
 // because no poll takes it out, and so is a dead letter.
 func (s *suspect) delivered() bool {
 	switch {
-	case len(s.strays) > 0, s.letter, s.named, s.reject != nil:
+	case len(s.strays) > 0, s.letter, s.named, s.shown == rejected:
 		return false
 	case !s.inTopic:
 		return !s.elsewhere && len(s.versions) == 0
@@ -222,4 +215,9 @@ func (s *suspect) delivered() bool {
 
 func versionOfRow(row *schemas.Record) rowset.Version {
 	return rowset.VersionOf(row.UpdatedAt, schemas.Hash(row.Value))
+}
+
+// versionOfReject returns the version of a row that cannot be published, with the hash of its dead letter.
+func versionOfReject(r *schemas.Reject) rowset.Version {
+	return rowset.VersionOf(r.UpdatedAt, watermark.DeadLetterHash(r.Row))
 }

@@ -7,9 +7,6 @@ import (
 	"iter"
 	"math"
 	"math/bits"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/storestream/storestream/schemas"
 )
@@ -41,8 +38,6 @@ const (
 	entryBytes   = 20
 	shardMinimum = 8
 	shardSmall   = 128 // entries up to which a table doubles: it grows often, and takes little memory
-	// A table of so many bytes lies outside the heap. A set of some 100,000 rows has such tables.
-	mappedBytes = 8 << 10
 )
 
 // entry is 160 bits: the id (64), the updated_at in milliseconds since MinInstant (49, which reach past
@@ -55,7 +50,7 @@ type entry [5]uint32
 type shard struct {
 	entries []entry
 	n       int
-	mapped  []byte // the memory of entries, if that is not on the heap
+	memory  area[entry] // of entries
 }
 
 const (
@@ -208,15 +203,8 @@ func (s *Set) grow(h uint64, maxBytes int) bool {
 func (s *shard) rehash(size int, keep func(*entry) bool) {
 	old := *s
 	*s = shard{}
-	if bytes := size * entryBytes; bytes >= mappedBytes {
-		const prot, flags = unix.PROT_READ | unix.PROT_WRITE, unix.MAP_ANON | unix.MAP_PRIVATE
-		if memory, err := unix.Mmap(-1, 0, bytes, prot, flags); err == nil {
-			s.mapped, s.entries = memory, unsafe.Slice((*entry)(unsafe.Pointer(unsafe.SliceData(memory))), size)
-		}
-	}
-	if s.entries == nil {
-		s.entries = make([]entry, size)
-	}
+	s.memory = newArea[entry](size)
+	s.entries = s.memory.elements
 	for i := range old.entries {
 		e := &old.entries[i]
 		if e.used() && keep(e) {
@@ -230,9 +218,7 @@ func (s *shard) rehash(size int, keep func(*entry) bool) {
 
 // free gives the table back.
 func (s *shard) free() {
-	if s.mapped != nil {
-		_ = unix.Munmap(s.mapped) // of a mapping of ours it cannot fail
-	}
+	s.memory.free()
 	*s = shard{}
 }
 
@@ -285,9 +271,6 @@ func (s *Set) Evict(settled schemas.Instant) {
 
 // DropMarked forgets the rows with a mark.
 func (s *Set) DropMarked() { s.keep(func(e *entry) bool { return e[4]&markBit == 0 }) }
-
-// RemoveFrom forgets the rows with ids of first and above.
-func (s *Set) RemoveFrom(first int64) { s.keep(func(e *entry) bool { return e.id() < first }) }
 
 // keep forgets the rows that wanted is false for, and gives their room back. A small table keeps its room:
 // the next rows would ask for it again.
