@@ -70,7 +70,10 @@ func (p *Poller) RestorePublished(r watermark.Published) {
 }
 
 // Close frees the poller's memory. After it only Status may be called.
-func (p *Poller) Close() { p.state.dedup.rows.Close() }
+func (p *Poller) Close() {
+	p.state.dedup.rows.Close()
+	p.cfg.Sweep.Scratch.Close()
+}
 
 // Status is safe to call from any goroutine.
 func (p *Poller) Status() Status {

@@ -31,9 +31,10 @@ type SweepConfig struct {
 	// Turn is shared by the pollers of a process. A sweep has a place in it during its first reading, which
 	// takes most of its memory and of its requests to the service. So its capacity limits both.
 	Turn chan struct{}
-	// MaxSuspects and Memory are those of reconcile.Config, with its defaults.
+	// MaxSuspects, Memory and Scratch are those of reconcile.Config, with its defaults.
 	MaxSuspects int
 	Memory      int64
+	Scratch     *reconcile.Scratch
 	// ByID: Source reads ranges of ids, in the order of ids.
 	ByID bool
 }
@@ -286,7 +287,8 @@ func (s *sweeper) start(ctx context.Context, erase bool) {
 	compare := reconcile.Config{Topic: c.Sweep.Topic, Source: source, ByID: c.Sweep.ByID,
 		CatchesUp: c.CatchesUp, From: math.MinInt64,
 		Start: c.Start, CreatedAt: CreatedAtIn(c.Resource), Letters: s.state.deadLetters.beginRound(), Now: c.now,
-		Overlap: c.Overlap, MaxSuspects: c.Sweep.MaxSuspects, Memory: c.Sweep.Memory}
+		Overlap: c.Overlap, MaxSuspects: c.Sweep.MaxSuspects, Memory: c.Sweep.Memory,
+		Scratch: c.Sweep.Scratch}
 	if erase {
 		for _, row := range mark.Erase {
 			compare.IDs = append(compare.IDs, row.ID)
@@ -304,9 +306,13 @@ func (s *sweeper) start(ctx context.Context, erase bool) {
 		if !erase {
 			defer func() { <-c.Sweep.Turn }()
 		}
-		return w.First(ctx, func(topicRows, sourceRows int) {
+		err := w.First(ctx, func(topicRows, sourceRows int) {
 			s.board.change(func(s *Status) { s.Sweep.Rows, s.Sweep.Of = sourceRows, topicRows })
 		})
+		if lacks := compare.Scratch.Err(); lacks != nil && compare.From == math.MinInt64 {
+			c.Log.Warn(reconcile.WithoutScratch, zap.Error(lacks))
+		}
+		return err
 	})
 }
 

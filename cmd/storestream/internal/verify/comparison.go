@@ -63,6 +63,7 @@ func newComparison(c Config, r *schemas.Resource, compare reconcile.Config) *com
 		watch: producer.NewWatch(c.Cluster), compare: compare, began: time.Now(),
 		found: map[reconcile.Kind][]int64{}, mark: watermark.New(r.Name), stopped: math.MaxInt64}
 	o.compare.Memory, o.compare.From = int64(c.Settings.Sweep.Memory), math.MinInt64
+	o.compare.Scratch = reconcile.NewScratch(reconcile.ScratchDir(), int64(c.Settings.Sweep.Scratch))
 	return o
 }
 
@@ -80,6 +81,7 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 		return err
 	}
 	o.compare.MaxRecordBytes = limit
+	defer o.compare.Scratch.Close()
 	part := reconcile.New(o.compare)
 	for number := 1; ; number++ {
 		select {
@@ -98,6 +100,9 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 		<-turn
 		if o.looked = time.Now(); err != nil {
 			return err
+		}
+		if lacks := o.compare.Scratch.Err(); lacks != nil && number == 1 {
+			o.cfg.Say(o.resource.Name, lacks.Error()+": "+reconcile.WithoutScratch)
 		}
 		if err := o.lookAgain(ctx, part); err != nil {
 			return err
