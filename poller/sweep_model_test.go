@@ -33,7 +33,9 @@ func newSweeps(w *world) *sweeps {
 	w.config.Sweep = SweepConfig{Tombstone: true, Source: func() Source { return s }, Topic: s.topic,
 		Turn: make(chan struct{}, 1)}
 	if rapid.Bool().Draw(w.t, "in parts") { // of three rows at most
-		w.config.Sweep.ByID, w.config.Sweep.Memory = true, int64(memoryFor(3)*16/11+15)
+		w.config.Sweep.ByID = rapid.Bool().Draw(w.t, "by id")
+		w.config.Sweep.Memory = int64(memoryFor(3)*16/11 + 15)
+		w.scratch = rapid.SampledFrom([]int64{0, 1 << 20}).Draw(w.t, "scratch")
 		w.config.Sweep.MaxSuspects = rapid.IntRange(2, 5).Draw(w.t, "suspects")
 	}
 	return s

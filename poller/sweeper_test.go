@@ -156,6 +156,47 @@ func TestASweepInPartsFindsAndCountsAllOfIt(t *testing.T) {
 	}
 }
 
+// The topic is read once, and so are rows that are not read by id. What a poll publishes between two parts is
+// known to the later one.
+func TestTheLaterPartsOfASweepReadWhatIsNew(t *testing.T) {
+	for _, byID := range []bool{false, true} {
+		started := 0
+		s := shopOfParts(t, func(c *Config) {
+			c.Sweep.ByID, c.Sweep.Tombstone = byID, true
+			read := c.Sweep.Topic
+			c.Sweep.Topic = func(ctx context.Context, from []int64, wanted func(int64) bool,
+				fold func(watermark.Published) error) ([]int64, error) {
+				if from == nil {
+					started++
+				}
+				return read(ctx, from, wanted, fold)
+			}
+		})
+		s.scratch = 1 << 20
+		s.takeOver()
+		s.rows[5], s.rows[50] = s.row(5, -time.Hour, 2), s.row(50, -time.Hour, 2)
+		delete(s.rows, 58)
+		id := s.askSweep()
+		s.inParts(1)
+		for _, id := range []int64{51, 70} { // a poll publishes them
+			s.rows[id] = row{id: id, updatedAt: s.now, content: 3}
+		}
+		s.await(id)
+		got := s.mark.Swept
+		if got.Stale != 2 || got.Extra != 1 || got.Tombstones != 1 || got.Missing != 0 || got.Published != 2 ||
+			got.Left != "" {
+			t.Errorf("by id %t: swept %+v", byID, got)
+		}
+		if started != 1 || !byID && s.full != 1 || byID && s.full < 3 {
+			t.Errorf("by id %t: the topic was read from its start %d times, and %d readings of the source began",
+				byID, started, s.full)
+		}
+		for _, row := range s.rows {
+			s.wants(row)
+		}
+	}
+}
+
 // Each death costs a part, and the next owner waits before it tries again: 2 min, 16 min, ... up to the
 // interval. What was done is not done again.
 func TestASweepThatDiesGoesOnWithItsPartAfterAWhile(t *testing.T) {

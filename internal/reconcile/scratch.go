@@ -112,8 +112,7 @@ func (s *Scratch) read(ctx context.Context, c *Comparison, progress func(topicRo
 	if s.noteErr(); s.err != nil {
 		rows /= 2 // the notes have the other half of the memory
 	}
-	last, err = s.notes.End(from, rows)
-	return min(last, s.notes.Last()), err
+	return s.notes.End(from, rows)
 }
 
 // readSource reads all rows of the source.

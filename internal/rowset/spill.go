@@ -21,7 +21,7 @@ type Note struct {
 
 // Spill gathers notes of rows in memory and, when that is full, in a file, 24 bytes each. It gives back those
 // of a range of ids, of one id in the order in which they were added. Of an id's notes below Lasting the last
-// counts, and Spill may drop the others. It is for one goroutine.
+// counts, and of equal ones beside each other too: Spill may drop the others. It is for one goroutine.
 //
 // When the memory is full, Spill sorts the notes in it by id and writes them behind the others: a run. So the
 // notes of a range lie together in each run, and a search finds where.
@@ -182,11 +182,11 @@ func (s *Spill) sort() {
 	notes := s.memory.elements[:s.n]
 	s.n = 0
 	for i := range notes {
-		n := &notes[i]
-		if i+1 < len(notes) && n.id() == notes[i+1].id() && max(n.beside, notes[i+1].beside) < Lasting {
+		n, last := notes[i], i+1 == len(notes)
+		if !last && n.id() == notes[i+1].id() && (n == notes[i+1] || max(n.beside, notes[i+1].beside) < Lasting) {
 			continue
 		}
-		notes[s.n] = *n
+		notes[s.n] = n
 		s.n++
 	}
 }
@@ -194,8 +194,8 @@ func (s *Spill) sort() {
 // ordered maps ids to unsigned numbers in the same order.
 func ordered(id int64) uint64 { return uint64(id) ^ 1<<63 }
 
-// End returns the last id of the longest range that begins at first and has at most so many notes. The range
-// has at least one id, and may have more notes if that is its only one.
+// End returns the last id of the longest range that begins at first, has at most so many notes and ends by
+// Last. The range has at least one id, and may have more notes if that is its only one.
 func (s *Spill) End(first int64, notes int) (last int64, err error) {
 	sum := func(id int64, above bool) (places int) {
 		for _, r := range s.runs {
@@ -205,8 +205,8 @@ func (s *Spill) End(first int64, notes int) (last int64, err error) {
 	}
 	before := sum(first, false)
 	fits := func(last int64) bool { return sum(last, true)-before <= notes }
-	if fits(math.MaxInt64) {
-		return math.MaxInt64, err
+	if fits(s.last) {
+		return s.last, err
 	}
 	begin, length := ordered(first), uint64(0)
 	for bit := uint64(1) << 63; bit > 0; bit >>= 1 {
@@ -214,7 +214,7 @@ func (s *Spill) End(first int64, notes int) (last int64, err error) {
 			length = longer
 		}
 	}
-	return int64(begin + length ^ 1<<63), err
+	return min(int64(begin+length^1<<63), s.last), err
 }
 
 // search returns the place in a run of the first note with an id of at least id, or above id.
