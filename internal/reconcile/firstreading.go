@@ -50,81 +50,59 @@ func (c *Comparison) readPart(ctx context.Context, progress func(topicRows, sour
 	defer func() { scratch.release(c.part.Last) }()
 	c.rows = rowset.New(0)
 	defer c.rows.Close()
-	for p, err := range scratch.records(c.part) {
-		if err != nil {
-			return err
-		}
-		c.foldIntoTable(p)
+	if err := scratch.eachRecord(c.part, c.foldIntoTable); err != nil {
+		return err
 	}
 	for id, s := range c.suspects { // they have strays
 		s.topic, s.inTopic = c.inTopic(id)
 		s.topicBefore = s.topic
 	}
-	read := c.meetNoted
 	if c.cfg.ByID {
-		read = c.readSource
+		topicRows := c.rows.Len()
+		err = c.readSource(ctx, c.part, func(read int) { progress(topicRows, read) }, c.meet)
+	} else {
+		err = scratch.eachShown(c.part, c.meet)
 	}
-	if err := read(ctx, progress); err != nil {
+	if err != nil {
 		return err
 	}
 	c.suspectUnmet()
 	if c.cfg.ByID || len(c.suspects) == 0 {
 		return nil
 	}
-	for p, err := range scratch.records(c.part) { // they say when a suspect was created
-		if err == nil {
-			err = c.fold(p)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return scratch.eachRecord(c.part, c.fold) // they say when a suspect was created
 }
 
-// readSource reads the rows of the part in the source.
-func (c *Comparison) readSource(ctx context.Context, progress func(topicRows, sourceRows int)) error {
-	read, topicRows := 0, c.rows.Len()
-	for a, err := range c.cfg.Source(ctx, c.part, nil) {
-		if err != nil {
-			return err
-		}
-		beyond := false
+// readSource reads the rows of the source with these ids. A source that is read by id may stop behind them.
+func (c *Comparison) readSource(ctx context.Context, ids Range, progress func(read int),
+	take func(*sighting) error) error {
+	read := 0
+	var shown sighting // take does not keep it, but the compiler cannot know
+	for a, err := range c.cfg.Source(ctx, ids, nil) {
 		c.report.Shown = c.report.Shown || len(a.Rows) > 0
-		for i := range a.Rows {
-			c.meet(sightingOf(&a.Rows[i]))
+		beyond := false
+		for i := 0; i < len(a.Rows) && err == nil; i++ {
+			shown = *sightingOf(&a.Rows[i])
+			err = take(&shown)
 			beyond = beyond || a.Rows[i].ID > c.part.Last
 		}
-		for i := range a.Rejects {
-			r := &a.Rejects[i]
-			if !r.HasID {
-				if c.report.Nameless++; len(c.nameless) < mostNameless {
-					c.nameless = append(c.nameless, *r)
-				}
-				continue
+		for i := 0; i < len(a.Rejects) && err == nil; i++ {
+			if r := &a.Rejects[i]; r.HasID {
+				err = take(sightingOfReject(r))
+			} else if c.report.Nameless++; len(c.nameless) < mostNameless {
+				c.nameless = append(c.nameless, *r)
 			}
-			c.meet(sightingOfReject(r))
 		}
-		if read += len(a.Rows) + len(a.Rejects); beyond {
-			break // the rest lies behind the part
-		}
-		progress(topicRows, read)
-	}
-	return nil
-}
-
-// meetNoted meets the rows of the part that the source showed when all of it was read.
-func (c *Comparison) meetNoted(context.Context, func(topicRows, sourceRows int)) error {
-	for shown, err := range c.cfg.Scratch.shownRows(c.part) {
-		if err != nil {
+		if err != nil || c.cfg.ByID && beyond { // the rest lies behind the part
 			return err
 		}
-		c.meet(&shown)
+		read += len(a.Rows) + len(a.Rejects)
+		progress(read)
 	}
 	return nil
 }
 
-func (c *Comparison) foldIntoTable(p watermark.Published) {
+func (c *Comparison) foldIntoTable(p watermark.Published) error {
 	switch {
 	case p.Foreign: // each part meets them
 		if c.part.First == everyID.First && p.Unread {
@@ -145,6 +123,7 @@ func (c *Comparison) foldIntoTable(p watermark.Published) {
 	default:
 		c.rows.Put(p.ID, rowset.VersionOf(p.UpdatedAt, p.Hash))
 	}
+	return nil
 }
 
 // makeRoom lets the part end earlier if more rows differ than one part takes in.
@@ -186,11 +165,11 @@ func (c *Comparison) inTopic(id int64) (v rowset.Version, there bool) {
 
 // meet takes one row of the source. A source may repeat a row. One that cannot be published counts as a dead
 // letter even if the topic still holds an older version.
-func (c *Comparison) meet(shown *sighting) {
+func (c *Comparison) meet(shown *sighting) error {
 	id := shown.id
 	v, inTopic := c.rows.Get(id)
 	if !c.part.Holds(id) || !inTopic && !shown.bad && shown.version.Millis < c.cfg.Start.Millis() {
-		return // the reading includes it by its created_at; by its updated_at the topic does not
+		return nil // the reading includes it by its created_at; by its updated_at the topic does not
 	}
 	if inTopic && !v.Marked {
 		v.Marked = true
@@ -206,13 +185,14 @@ func (c *Comparison) meet(shown *sighting) {
 			c.showSuspect(shown)
 		}
 	case equal && !letter && (differs == nil || len(differs.strays) == 0):
-		return // also the topic's version beside another one: the looks find out which is the row
+		return nil // also the topic's version beside another one: the looks find out which is the row
 	case !equal && (shown.large || shown.row != nil && c.tooLarge(shown.row)):
 		c.letters[id] = true
 	default:
 		c.showSuspect(shown)
 	}
 	c.makeRoom()
+	return nil
 }
 
 func (c *Comparison) showSuspect(shown *sighting) {

@@ -176,7 +176,8 @@ func TestWideRowsThatDifferAreBoundedByTheirBytes(t *testing.T) {
 func made(dir string, n int64, memory int64, heap func()) Config {
 	value := row(0, 1000, 7).Value
 	published := watermark.Published{UpdatedAt: schemas.InstantOfMillis(1000), Hash: schemas.Hash(value)}
-	return Config{Scratch: NewScratch(dir, 2*n*24), Start: schemas.MinInstant, CreatedAt: createdAt, Now: time.Now, Memory: memory, ByID: true,
+	return Config{Scratch: NewScratch(dir, 2*n*24), Start: schemas.MinInstant, CreatedAt: createdAt,
+		Now: time.Now, Memory: memory, ByID: true,
 		Topic: func(_ context.Context, from []int64, wanted func(int64) bool,
 			fold func(watermark.Published) error) ([]int64, error) {
 			if from != nil {

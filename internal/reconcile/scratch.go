@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"math/bits"
 	"os"
 
@@ -36,8 +35,8 @@ type Scratch struct {
 }
 
 // WithoutScratch is what to know if the file cannot be written, for people.
-const WithoutScratch = "parts of a sweep or verify read topic and service again, because a scratch file cannot " +
-	"be written: set TMPDIR to a directory with room for sweep.scratch, or raise that"
+const WithoutScratch = "parts of a sweep or verify read topic and service again, because a scratch file " +
+	"cannot be written: set TMPDIR to a directory with room for sweep.scratch, or raise that"
 
 // ScratchDir is the directory of the file. /tmp would often be memory.
 func ScratchDir() string { return cmp.Or(os.Getenv("TMPDIR"), "/var/tmp") }
@@ -93,16 +92,22 @@ func (s *Scratch) read(ctx context.Context, c *Comparison, progress func(topicRo
 		if s.notes.Len()%progressEvery == 0 {
 			progress(s.notes.Len(), 0)
 		}
-		return s.addRecord(c, &p)
+		if p.Foreign {
+			return c.foldIntoTable(p)
+		}
+		return s.addRecord(&p)
 	})
 	if err != nil {
 		return 0, err
 	}
-	if !c.cfg.ByID {
-		if !s.sourceRead {
-			err = s.readSource(ctx, c, progress)
-		}
+	switch topic := s.notes.Len(); {
+	case c.cfg.ByID:
+	case s.sourceRead:
 		c.report.Shown, c.report.Nameless, c.nameless = s.shown, s.rejects, s.nameless
+	default:
+		err = c.readSource(ctx, Range{from, everyID.Last}, func(read int) { progress(topic, read) },
+			func(shown *sighting) error { return s.addShown(c, shown) })
+		s.sourceRead, s.shown, s.rejects, s.nameless = true, c.report.Shown, c.report.Nameless, c.nameless
 	}
 	if err != nil {
 		return 0, err
@@ -115,41 +120,8 @@ func (s *Scratch) read(ctx context.Context, c *Comparison, progress func(topicRo
 	return s.notes.End(from, rows)
 }
 
-// readSource reads all rows of the source.
-func (s *Scratch) readSource(ctx context.Context, c *Comparison, progress func(topicRows, sourceRows int)) error {
-	topic := s.notes.Len()
-	for a, err := range c.cfg.Source(ctx, Range{s.from, everyID.Last}, nil) {
-		if err != nil {
-			return err
-		}
-		s.shown = s.shown || len(a.Rows) > 0
-		for i := range a.Rows {
-			row, kind := sightingOf(&a.Rows[i]), sourceRow
-			if c.tooLarge(row.row) {
-				kind = sourceLarge
-			}
-			if err := s.addShown(row, kind|dayOf(c.cfg.CreatedAt(row.row.Value)), len(row.row.Value)); err != nil {
-				return err
-			}
-		}
-		for i := range a.Rejects {
-			r := &a.Rejects[i]
-			if !r.HasID {
-				if s.rejects++; len(s.nameless) < mostNameless {
-					s.nameless = append(s.nameless, *r)
-				}
-			} else if err := s.addShown(sightingOfReject(r), sourceReject, len(r.Row)+len(r.Err)); err != nil {
-				return err
-			}
-		}
-		progress(topic, s.notes.Len()-topic)
-	}
-	s.sourceRead = true
-	return nil
-}
-
-// release gives the memory back after a part that ended at last. If that takes a file which cannot be written,
-// or if no part follows, all that was read is dropped.
+// release gives the memory back after a part that ended at last. If that takes a file which cannot be
+// written, or if no part follows, all that was read is dropped.
 func (s *Scratch) release(last int64) {
 	if last == everyID.Last || s.notes.Release() != nil {
 		s.noteErr()
@@ -165,11 +137,7 @@ func (s *Scratch) noteErr() {
 }
 
 // addRecord adds a record of the topic.
-func (s *Scratch) addRecord(c *Comparison, p *watermark.Published) error {
-	if p.Foreign {
-		c.foldIntoTable(*p)
-		return nil
-	}
+func (s *Scratch) addRecord(p *watermark.Published) error {
 	beside := topicRow | dayOf(p.CreatedAt)
 	if p.Stray {
 		beside = strayRow | uint32(p.Partition)&lowest
@@ -180,51 +148,57 @@ func (s *Scratch) addRecord(c *Comparison, p *watermark.Published) error {
 	return s.notes.Add(rowset.Note{ID: p.ID, Version: rowset.VersionOf(p.UpdatedAt, p.Hash), Beside: beside})
 }
 
-// addShown adds a row of the source with so many bytes.
-func (s *Scratch) addShown(row *sighting, beside uint32, size int) error {
-	if row.id < s.from {
+// addShown adds a row that the source shows.
+func (s *Scratch) addShown(c *Comparison, shown *sighting) error {
+	if shown.id < s.from {
 		return nil
 	}
-	return s.notes.Add(rowset.Note{ID: row.id, Version: row.version,
+	beside, size := sourceReject, 0
+	if shown.bad {
+		size = len(shown.reject.Row) + len(shown.reject.Err)
+	} else {
+		beside, size = sourceRow|dayOf(c.cfg.CreatedAt(shown.row.Value)), len(shown.row.Value)
+		if c.tooLarge(shown.row) {
+			beside += sourceLarge - sourceRow
+		}
+	}
+	return s.notes.Add(rowset.Note{ID: shown.id, Version: shown.version,
 		Beside: beside | uint32(bits.Len(uint(size)))<<sizeShift})
 }
 
-// records yields the records of the topic with these ids, as the topic's reader does.
-func (s *Scratch) records(ids Range) iter.Seq2[watermark.Published, error] {
-	return func(yield func(watermark.Published, error) bool) {
-		for n, err := range s.notes.Notes(ids.First, ids.Last) {
-			kind := n.Beside >> kindShift << kindShift
-			if kind >= sourceRow {
-				continue
-			}
+// eachRecord calls fold with each record of the topic of these ids, as the topic's reader does.
+func (s *Scratch) eachRecord(ids Range, fold func(watermark.Published) error) error {
+	for n, err := range s.notes.Notes(ids.First, ids.Last) {
+		if kind := n.Beside >> kindShift << kindShift; err == nil && kind < sourceRow {
 			p := watermark.Published{ID: n.ID, UpdatedAt: schemas.InstantOfMillis(n.Millis), Hash: n.Hash,
 				CreatedAt: dayAt(n.Beside), Tombstone: kind == topicTombstone || kind == strayTombstone}
 			if kind >= strayRow {
 				p.Stray, p.Partition = true, int32(n.Beside&lowest)
 			}
-			if !yield(p, err) {
-				return
-			}
+			err = fold(p)
+		}
+		if err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
-// shownRows yields what the source showed of these ids.
-func (s *Scratch) shownRows(ids Range) iter.Seq2[sighting, error] {
-	return func(yield func(sighting, error) bool) {
-		for n, err := range s.notes.Notes(ids.First, ids.Last) {
-			kind := n.Beside >> kindShift << kindShift
-			if kind < sourceRow && err == nil {
-				continue
-			}
-			row := sighting{id: n.ID, version: n.Version, updated: schemas.InstantOfMillis(n.Millis),
+// eachShown calls take with each row of these ids that the source showed.
+func (s *Scratch) eachShown(ids Range, take func(*sighting) error) error {
+	var shown sighting
+	for n, err := range s.notes.Notes(ids.First, ids.Last) {
+		if kind := n.Beside >> kindShift << kindShift; err == nil && kind >= sourceRow {
+			shown = sighting{id: n.ID, version: n.Version, updated: schemas.InstantOfMillis(n.Millis),
 				bad: kind == sourceReject, large: kind == sourceLarge, size: 1 << (n.Beside >> sizeShift & 31),
 				created: dayAt(n.Beside)}
-			if !yield(row, err) {
-				return
-			}
+			err = take(&shown)
+		}
+		if err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // dayOf returns the lowest bits for a day.

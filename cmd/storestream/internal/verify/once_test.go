@@ -31,7 +31,8 @@ func TestVerifyReadsEachSideOnceOverREST(t *testing.T) {
 	users, shown := s.Schemas.Get("users"), 0
 	reads := compare(users, func(n int) { shown += n })
 	var published []schemas.Record
-	for a, err := range reads.Source(t.Context(), reconcile.Range{First: math.MinInt64, Last: math.MaxInt64}, nil) {
+	all := reconcile.Range{First: math.MinInt64, Last: math.MaxInt64}
+	for a, err := range reads.Source(t.Context(), all, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
