@@ -32,7 +32,7 @@ type Comparison struct {
 	report     Report
 	// rows are the topic's rows. A row is marked once the source has shown it. They are empty but while First
 	// reads a part.
-	rows *rowset.Set
+	rows *rowset.Table
 
 	mu       sync.Mutex // of what See changes, while another goroutine is in a look
 	watching bool       // First is over, so See counts
@@ -71,7 +71,7 @@ func New(cfg Config) *Comparison {
 	cfg.MaxRecordBytes = cmp.Or(cfg.MaxRecordBytes, math.MaxInt)
 	cfg.Scratch = cmp.Or(cfg.Scratch, NewScratch("", 0))
 	return &Comparison{cfg: cfg, part: Range{cfg.From, math.MaxInt64}, letters: map[int64]bool{},
-		suspects: map[int64]*suspect{}, rows: rowset.New(0)}
+		suspects: map[int64]*suspect{}, rows: &rowset.Table{}}
 }
 
 // Next returns the comparison of the part behind this one. Its report has the figures of both.

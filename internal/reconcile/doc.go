@@ -38,7 +38,7 @@
 //
 // # Parts
 //
-// Config.Memory bounds the memory of a comparison, however many rows there are. A row takes 24 bytes during
+// Config.Memory bounds the memory of a comparison, however many rows there are. A row takes 20 bytes during
 // First. A comparison is of one part of the table: the ids from Config.From on, as many as have room.
 //
 // How ids are spread is not known beforehand, and the topic has them in no order. So First reads the topic

@@ -48,7 +48,7 @@ func (c *Comparison) readPart(ctx context.Context, progress func(topicRows, sour
 	}
 	c.ends = scratch.ends
 	defer func() { scratch.release(c.part.Last) }()
-	c.rows = rowset.New(0)
+	c.rows = rowset.NewTable(c.rowMemory() / rowset.TableRowBytes)
 	defer c.rows.Close()
 	if err := scratch.eachRecord(c.part, c.foldIntoTable); err != nil {
 		return err
@@ -172,8 +172,7 @@ func (c *Comparison) meet(shown *sighting) error {
 		return nil // the reading includes it by its created_at; by its updated_at the topic does not
 	}
 	if inTopic && !v.Marked {
-		v.Marked = true
-		c.rows.Put(id, v)
+		c.rows.Mark()
 	}
 	differs := c.suspects[id]
 	_, letter := c.cfg.Letters[id]

@@ -113,7 +113,7 @@ func (s *Scratch) read(ctx context.Context, c *Comparison, progress func(topicRo
 		return 0, err
 	}
 	s.notes.Flush()
-	rows := c.rowMemory() / rowset.RowBytes
+	rows := c.rowMemory() / rowset.TableRowBytes
 	if s.noteErr(); s.err != nil {
 		rows /= 2 // the notes have the other half of the memory
 	}

@@ -1,5 +1,5 @@
 // Package rowset remembers one Version of each of many rows in little memory. Deduplication keeps the rows
-// that were published in it, and a comparison keeps the rows that the topic holds.
+// that were published in a Set. A comparison keeps what it reads in a Spill, and a part of it in a Table.
 package rowset
 
 import (

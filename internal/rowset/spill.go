@@ -20,7 +20,7 @@ type Note struct {
 }
 
 // Spill gathers notes of rows in memory and, when that is full, in a file, 24 bytes each. It gives back those
-// of a range of ids, of one id in the order in which they were added. Of an id's notes below Lasting the last
+// of a range of ids by id, and of one id in the order in which they were added. Of an id's notes below Lasting the last
 // counts, and of equal ones beside each other too: Spill may drop the others. It is for one goroutine.
 //
 // When the memory is full, Spill sorts the notes in it by id and writes them behind the others: a run. So the
@@ -240,29 +240,47 @@ func (s *Spill) read(notes []spilled, r run, at int) error {
 	return nil
 }
 
-// Notes yields the notes of the ids from first to last.
+// cursor goes through the notes of a run. block has those that were read and not yielded, and at is the place
+// behind them.
+type cursor struct {
+	run
+	at, end     int
+	block, room []spilled
+}
+
+// Notes yields the notes of the ids from first to last, by id.
 func (s *Spill) Notes(first, last int64) iter.Seq2[Note, error] {
 	return func(yield func(Note, error) bool) {
-		block := make([]spilled, readAtOnce)
-		for _, r := range s.runs {
-			var err error
-			end := s.search(r, last, true, &err)
-			for at := s.search(r, first, false, &err); at < end && err == nil; at += len(block) {
-				some := block[:min(len(block), end-at)]
-				if err = s.read(some, r, at); err != nil {
-					break
+		var err error
+		cursors := make([]cursor, len(s.runs))
+		size := max(16, min(readAtOnce, s.capacity/8/max(1, len(s.runs))))
+		for i, r := range s.runs {
+			cursors[i] = cursor{run: r, at: s.search(r, first, false, &err), end: s.search(r, last, true, &err),
+				room: make([]spilled, size)}
+		}
+		for err == nil {
+			var least *cursor // the oldest of those with the lowest id
+			for i := range cursors {
+				c := &cursors[i]
+				if len(c.block) == 0 && c.at < c.end && err == nil {
+					c.block = c.room[:min(size, c.end-c.at)]
+					err = s.read(c.block, c.run, c.at)
+					c.at += len(c.block)
 				}
-				for i := range some {
-					n := &some[i]
-					if !yield(Note{ID: n.id(), Version: n.version(), Beside: n.beside}, nil) {
-						return
-					}
+				if len(c.block) > 0 && (least == nil || c.block[0].id() < least.block[0].id()) {
+					least = c
 				}
 			}
-			if err != nil {
-				yield(Note{}, err)
+			if least == nil || err != nil {
+				break
+			}
+			n := &least.block[0]
+			if least.block = least.block[1:]; !yield(Note{n.id(), n.version(), n.beside}, nil) {
 				return
 			}
+		}
+		if err != nil {
+			yield(Note{}, err)
 		}
 	}
 }

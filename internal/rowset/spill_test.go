@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What fits into memory and file comes back, up to Last: the notes of each range, of one id in their order,
+// What fits into memory and file comes back, up to Last: the notes of each range by id, of one id in their order,
 // but for those that a later one replaces. The ranges that End tells lie side by side and have no more notes
 // than they may. The file takes no more than it may, and has no name.
 func TestASpillGivesBackTheNotesOfEachRange(t *testing.T) {
@@ -46,11 +46,12 @@ func TestASpillGivesBackTheNotesOfEachRange(t *testing.T) {
 			if last, err = s.End(first, most); err != nil || last < first {
 				t.Fatalf("a range from %d to %d: %v", first, last, err)
 			}
-			count, got := 0, map[int64][]Note{}
+			count, got, before := 0, map[int64][]Note{}, first
 			for n, err := range s.Notes(first, last) {
-				if err != nil {
-					t.Fatal(err)
+				if err != nil || n.ID < before {
+					t.Fatalf("row %d after row %d, %v", n.ID, before, err)
 				}
+				before = n.ID
 				count++
 				got[n.ID] = append(got[n.ID], n)
 			}
