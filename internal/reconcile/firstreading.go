@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -48,9 +49,13 @@ func (c *Comparison) readPart(ctx context.Context, progress func(topicRows, sour
 	}
 	c.ends = scratch.ends
 	defer func() { scratch.release(c.part.Last) }()
-	c.rows = rowset.NewTable(c.rowMemory() / rowset.TableRowBytes)
+	memory := c.rowMemory()
+	if scratch.Err() != nil {
+		memory /= 2 // the notes have the other half
+	}
+	c.rows = rowset.NewTable(memory / rowset.TableRowBytes)
 	defer c.rows.Close()
-	if err := scratch.eachRecord(c.part, c.foldIntoTable); err != nil {
+	if err := scratch.eachRecord(c.part, c.foldIntoTable); err != nil && err != errPartFull {
 		return err
 	}
 	for id, s := range c.suspects { // they have strays
@@ -102,6 +107,11 @@ func (c *Comparison) readSource(ctx context.Context, ids Range, progress func(re
 	return nil
 }
 
+// errPartFull says that a part has as many rows as it may.
+var errPartFull = errors.New("the part ends here")
+
+// foldIntoTable notes a record of the topic. The records of rows come by id. The part ends before one that
+// has no room.
 func (c *Comparison) foldIntoTable(p watermark.Published) error {
 	switch {
 	case p.Foreign: // each part meets them
@@ -120,8 +130,10 @@ func (c *Comparison) foldIntoTable(p watermark.Published) error {
 		c.makeRoom()
 	case p.Tombstone:
 		c.rows.Remove(p.ID)
-	default:
-		c.rows.Put(p.ID, rowset.VersionOf(p.UpdatedAt, p.Hash))
+	case !c.rows.Put(p.ID, rowset.VersionOf(p.UpdatedAt, p.Hash)):
+		c.part.Last = p.ID - 1
+		c.Forget(p.ID) // it may have a stray
+		return errPartFull
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ const (
 )
 
 // read reads what is missing for the part that begins at c.cfg.From: all that the topic has since it was read
-// before, and the source if it is not read by id. It returns the last id of which the part has everything.
+// before, and the source if it is not read by id. It returns the last id of which it has everything.
 func (s *Scratch) read(ctx context.Context, c *Comparison, progress func(topicRows, sourceRows int)) (
 	last int64, err error) {
 	from := c.cfg.From
@@ -113,11 +113,8 @@ func (s *Scratch) read(ctx context.Context, c *Comparison, progress func(topicRo
 		return 0, err
 	}
 	s.notes.Flush()
-	rows := c.rowMemory() / rowset.TableRowBytes
-	if s.noteErr(); s.err != nil {
-		rows /= 2 // the notes have the other half of the memory
-	}
-	return s.notes.End(from, rows)
+	s.noteErr()
+	return s.notes.Last(), nil
 }
 
 // release gives the memory back after a part that ended at last. If that takes a file which cannot be

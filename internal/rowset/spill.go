@@ -20,8 +20,9 @@ type Note struct {
 }
 
 // Spill gathers notes of rows in memory and, when that is full, in a file, 24 bytes each. It gives back those
-// of a range of ids by id, and of one id in the order in which they were added. Of an id's notes below Lasting the last
-// counts, and of equal ones beside each other too: Spill may drop the others. It is for one goroutine.
+// of a range of ids, by id, and of one id in the order in which they were added. Of an id's notes below
+// Lasting the last counts, and of equal ones beside each other too: Spill may drop the others. It is for one
+// goroutine.
 //
 // When the memory is full, Spill sorts the notes in it by id and writes them behind the others: a run. So the
 // notes of a range lie together in each run, and a search finds where.
@@ -194,37 +195,14 @@ func (s *Spill) sort() {
 // ordered maps ids to unsigned numbers in the same order.
 func ordered(id int64) uint64 { return uint64(id) ^ 1<<63 }
 
-// End returns the last id of the longest range that begins at first, has at most so many notes and ends by
-// Last. The range has at least one id, and may have more notes if that is its only one.
-func (s *Spill) End(first int64, notes int) (last int64, err error) {
-	sum := func(id int64, above bool) (places int) {
-		for _, r := range s.runs {
-			places += s.search(r, id, above, &err)
-		}
-		return places
-	}
-	before := sum(first, false)
-	fits := func(last int64) bool { return sum(last, true)-before <= notes }
-	if fits(s.last) {
-		return s.last, err
-	}
-	begin, length := ordered(first), uint64(0)
-	for bit := uint64(1) << 63; bit > 0; bit >>= 1 {
-		if longer := length | bit; begin+longer > begin && fits(int64(begin+longer^1<<63)) {
-			length = longer
-		}
-	}
-	return min(int64(begin+length^1<<63), s.last), err
-}
-
-// search returns the place in a run of the first note with an id of at least id, or above id.
-func (s *Spill) search(r run, id int64, above bool, failed *error) int {
+// search returns the place in a run of the first note with an id of at least first.
+func (s *Spill) search(r run, first int64, failed *error) int {
 	return sort.Search(r.length, func(i int) bool {
 		var n [1]spilled
 		if err := s.read(n[:], r, i); err != nil {
 			*failed = err
 		}
-		return n[0].id() > id || n[0].id() == id && !above
+		return n[0].id() >= first
 	})
 }
 
@@ -244,7 +222,7 @@ func (s *Spill) read(notes []spilled, r run, at int) error {
 // behind them.
 type cursor struct {
 	run
-	at, end     int
+	at          int
 	block, room []spilled
 }
 
@@ -255,15 +233,14 @@ func (s *Spill) Notes(first, last int64) iter.Seq2[Note, error] {
 		cursors := make([]cursor, len(s.runs))
 		size := max(16, min(readAtOnce, s.capacity/8/max(1, len(s.runs))))
 		for i, r := range s.runs {
-			cursors[i] = cursor{run: r, at: s.search(r, first, false, &err), end: s.search(r, last, true, &err),
-				room: make([]spilled, size)}
+			cursors[i] = cursor{run: r, at: s.search(r, first, &err), room: make([]spilled, size)}
 		}
 		for err == nil {
 			var least *cursor // the oldest of those with the lowest id
 			for i := range cursors {
 				c := &cursors[i]
-				if len(c.block) == 0 && c.at < c.end && err == nil {
-					c.block = c.room[:min(size, c.end-c.at)]
+				if len(c.block) == 0 && c.at < c.length && err == nil {
+					c.block = c.room[:min(size, c.length-c.at)]
 					err = s.read(c.block, c.run, c.at)
 					c.at += len(c.block)
 				}
@@ -271,7 +248,7 @@ func (s *Spill) Notes(first, last int64) iter.Seq2[Note, error] {
 					least = c
 				}
 			}
-			if least == nil || err != nil {
+			if least == nil || err != nil || least.block[0].id() > last {
 				break
 			}
 			n := &least.block[0]

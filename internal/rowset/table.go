@@ -18,17 +18,22 @@ type Table struct {
 const TableRowBytes = entryBytes
 
 // NewTable returns an empty table with room for so many rows.
-func NewTable(rows int) *Table { return &Table{rows: newArea[entry](rows)} }
+func NewTable(rows int) *Table { return &Table{rows: newArea[entry](max(1, rows))} }
 
 // Len is the number of rows.
 func (t *Table) Len() int { return t.n }
 
-// Put remembers v for id, which is the id of the last Put or a higher one.
-func (t *Table) Put(id int64, v Version) {
+// Put remembers v for id, which is the id of the last Put or a higher one. It returns false if there is no
+// room.
+func (t *Table) Put(id int64, v Version) bool {
 	if t.n == 0 || t.rows.elements[t.n-1].id() != id {
+		if t.n == len(t.rows.elements) {
+			return false
+		}
 		t.n++
 	}
 	t.rows.elements[t.n-1] = pack(id, v)
+	return true
 }
 
 // Remove forgets the last row if it has this id.
