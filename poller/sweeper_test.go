@@ -197,6 +197,21 @@ func TestTheLaterPartsOfASweepReadWhatIsNew(t *testing.T) {
 	}
 }
 
+// A sweep that is asked for reads both sides anew, whatever the one before it has in its file.
+func TestASweepThatIsAskedForBelievesNoFileOfTheOneBefore(t *testing.T) {
+	s := shopOfParts(t, func(c *Config) { c.Sweep.ByID = false })
+	s.scratch = 1 << 20
+	s.takeOver()
+	s.rows[5] = s.row(5, -time.Hour, 2)
+	s.askSweep()
+	s.inParts(1)
+	s.rows[5], s.rows[50] = s.row(5, -time.Hour, 3), s.row(50, -time.Hour, 3)
+	s.await(s.askSweep())
+	if got := s.mark.Swept; got.Stale != 2 || got.Published != 2 || got.Left != "" || s.full != 2 {
+		t.Errorf("swept %+v, %d full readings", got, s.full)
+	}
+}
+
 // Each death costs a part, and the next owner waits before it tries again: 2 min, 16 min, ... up to the
 // interval. What was done is not done again.
 func TestASweepThatDiesGoesOnWithItsPartAfterAWhile(t *testing.T) {

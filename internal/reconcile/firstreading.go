@@ -55,7 +55,7 @@ func (c *Comparison) readPart(ctx context.Context, progress func(topicRows, sour
 	}
 	c.rows = rowset.NewTable(memory / rowset.TableRowBytes)
 	defer c.rows.Close()
-	if err := scratch.eachRecord(c.part, c.foldIntoTable); err != nil && err != errPartFull {
+	if err := scratch.eachRecord(c.part, c.foldIntoTable); err != nil && !errors.Is(err, errPartFull) {
 		return err
 	}
 	for id, s := range c.suspects { // they have strays

@@ -138,37 +138,67 @@ func checkParts(t *rapid.T, p *pair, want map[int64]Kind) {
 	}
 }
 
-// Suspects are bounded by what their rows take, too.
+// Suspects are bounded by what their rows take, too, also while only their size is known.
 func TestWideRowsThatDifferAreBoundedByTheirBytes(t *testing.T) {
-	p := &pair{source: map[int64]schemas.Record{}, byID: true, memory: 16 << 20}
-	for id := range int64(300) {
-		wide := row(id, 1000, 7)
-		wide.Value = append(wide.Value, make([]byte, 100_000)...)
-		p.source[id] = wide
-	}
-	for p.from = math.MinInt64; ; {
+	for _, byID := range []bool{true, false} {
+		p := &pair{source: map[int64]schemas.Record{}, byID: byID, memory: 16 << 20, from: math.MinInt64,
+			scratch: NewScratch(t.TempDir(), enough)}
+		for id := range int64(300) {
+			wide := row(id, 1000, 7)
+			wide.Value = append(wide.Value, make([]byte, 100_000)...)
+			p.source[id] = wide
+		}
 		c := p.compare()
+		for {
+			if err := c.First(t.Context(), unheard); err != nil {
+				t.Fatal(err)
+			}
+			if c.kept > 2<<20+132_000 || c.Suspects() == 0 {
+				t.Fatalf("%d suspects keep %d bytes", c.Suspects(), c.kept)
+			}
+			for _, d := range c.Differences() {
+				delete(p.source, d.ID)
+				c.Forget(d.ID)
+			}
+			if c.kept != 0 {
+				t.Fatalf("nothing keeps %d bytes", c.kept)
+			}
+			if part, _ := c.Part(); part.Last == math.MaxInt64 {
+				break
+			}
+			c = c.Next()
+		}
+		if len(p.source) > 0 {
+			t.Errorf("%d rows were never met", len(p.source))
+		}
+	}
+}
+
+// Rows without a usable id may be rows of any part, and a row anywhere shows that the source is not empty. So
+// each part knows of them, although the source is read for the first one alone.
+func TestEachPartKnowsWhatTheSourceShowedWithoutAnID(t *testing.T) {
+	p := &pair{source: map[int64]schemas.Record{0: row(0, 1000, 7)}, from: math.MinInt64,
+		rejects: []schemas.Reject{{Row: []byte("no id")}}, memory: littleMemory,
+		scratch: NewScratch(t.TempDir(), enough)}
+	for id := range int64(700) {
+		p.publish(row(id, 1000, 7))
+	}
+	parts := 0
+	for c := p.compare(); ; c = p.compare() { // each one is new, as in a sweep
+		parts++
 		if err := c.First(t.Context(), unheard); err != nil {
 			t.Fatal(err)
 		}
-		if c.kept > 2<<20+101_000 || c.Suspects() == 0 {
-			t.Fatalf("%d suspects keep %d bytes", c.Suspects(), c.kept)
-		}
-		for _, d := range c.Differences() {
-			delete(p.source, d.ID)
-			c.Forget(d.ID)
-		}
-		if c.kept != 0 {
-			t.Fatalf("nothing keeps %d bytes", c.kept)
-		}
 		part, _ := c.Part()
-		if part.Last == math.MaxInt64 {
+		if r := c.Report(); r.Nameless != 1 || len(c.Nameless()) != 1 || !r.Shown {
+			t.Errorf("%+v: %+v, %d without an id", part, r, len(c.Nameless()))
+		}
+		if p.from = part.Last + 1; part.Last == math.MaxInt64 {
 			break
 		}
-		p.from = part.Last + 1
 	}
-	if len(p.source) > 0 {
-		t.Errorf("%d rows were never met", len(p.source))
+	if parts < 2 || p.full != 1 {
+		t.Errorf("%d parts, and the source was read %d times", parts, p.full)
 	}
 }
 

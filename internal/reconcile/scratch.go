@@ -150,9 +150,10 @@ func (s *Scratch) addShown(c *Comparison, shown *sighting) error {
 	if shown.id < s.from {
 		return nil
 	}
-	beside, size := sourceReject, 0
+	var beside uint32
+	var size int
 	if shown.bad {
-		size = len(shown.reject.Row) + len(shown.reject.Err)
+		beside, size = sourceReject, len(shown.reject.Row)+len(shown.reject.Err)
 	} else {
 		beside, size = sourceRow|dayOf(c.cfg.CreatedAt(shown.row.Value)), len(shown.row.Value)
 		if c.tooLarge(shown.row) {
