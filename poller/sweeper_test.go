@@ -204,7 +204,7 @@ func TestASweepThatIsAskedForBelievesNoFileOfTheOneBefore(t *testing.T) {
 	s.takeOver()
 	s.rows[5] = s.row(5, -time.Hour, 2)
 	s.askSweep()
-	s.inParts(1)
+	s.inParts(2)
 	s.rows[5], s.rows[50] = s.row(5, -time.Hour, 3), s.row(50, -time.Hour, 3)
 	s.await(s.askSweep())
 	if got := s.mark.Swept; got.Stale != 2 || got.Published != 2 || got.Left != "" || s.full != 2 {
