@@ -28,6 +28,9 @@ func (s *state) advance(b *Batch, at Moment, rows int) {
 		s.mark.Dialect = b.Dialect
 	}
 	if b.Done == nil {
+		if b.Failed != "" && s.mark.AsOf == schemas.MinInstant { // the first load may take long
+			s.noteTrouble(watermark.Trouble{Why: b.Failed, Since: at.Wall, Publishes: true, Failing: true}, at)
+		}
 		return
 	}
 	s.delayed = b.Done.Delayed

@@ -99,6 +99,8 @@ type Batch struct {
 	Identity *watermark.Identity
 	// Dialect, in a pass over REST, is what is known of the service (package dialect). Nil if nothing is.
 	Dialect map[string]watermark.Proof
+	// Failed, in a pass, is the newest request that failed and was stepped over, in words. "" means none.
+	Failed string
 	// Done comes with the last batch of a read.
 	Done *Done
 }

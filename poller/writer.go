@@ -11,6 +11,7 @@ import (
 
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // idleWrite is how often a watermark is written that says nothing new but the time. Kafka keeps all of them
@@ -130,8 +131,9 @@ func (w *writer) show() {
 }
 
 // reportFailure says in the watermark that a poll ended with a *BlockedError, or that polls have failed for a
-// while: most failures are over before anyone could read of them. The rest of that watermark is true,
-// because the rows of a batch are decided before the watermark moves.
+// while: most failures are over before anyone could read of them. In a first load, for which people wait, it
+// says so at once. The rest of that watermark is true, because the rows of a batch are decided before the
+// watermark moves.
 func (w *writer) reportFailure(err error, since time.Time) error {
 	at := w.cfg.Clock()
 	failed := at.Now.Sub(since)
@@ -140,7 +142,7 @@ func (w *writer) reportFailure(err error, since time.Time) error {
 	case errors.As(err, &blocked):
 		w.state.noteTrouble(watermark.Trouble{Why: blocked.Error(), Since: at.Wall, Publishes: blocked.Publishes,
 			LeavesOut: blocked.Publishes}, at)
-	case failed >= idleWrite:
+	case failed >= idleWrite, w.state.mark.AsOf == schemas.MinInstant:
 		w.state.mark.Trouble = w.trouble() // a failure goes on from the pause before it
 		w.state.noteTrouble(watermark.Trouble{Why: err.Error(), Since: at.Wall.Add(-failed), Failing: true}, at)
 	default:

@@ -41,34 +41,34 @@ var tokenPause = time.Second
 // tokens is the mechanism OAUTHBEARER. It fetches tokens by client credentials, and keeps one for all
 // connections until it is about to expire or a broker refuses one. No error holds the secret or a token.
 //
-// Some endpoints take the client's secret in a header only, others in the body only. The way that worked is
-// tried first. After a refusal, by the endpoint or by a broker, every login fails with that refusal until a
-// pause is over: many endpoints lock out a client that asks without end. Another secret is tried at once.
+// Some endpoints take the client's secret in a header only, others in the body only. The library tries both,
+// and keeps to the way that worked. After a refusal, by the endpoint or by a broker, every login fails with
+// that refusal until a pause is over: many endpoints lock out a client that asks without end. Another secret
+// is tried at once.
 type tokens struct {
 	login      SASL
-	form       url.Values        // login.Parameters for the endpoint
-	extensions map[string]string // and for the brokers
+	extensions map[string]string // those of login.Parameters that go to the brokers
 
 	mu      sync.Mutex
-	token   *oauth2.Token    // nil before the first and after a refusal
-	way     oauth2.AuthStyle // that worked last
-	refused error            // the last refusal, or nil after a login that succeeded
-	secret  string           // that was in use then
-	pause   time.Duration    // after it
-	again   time.Time        // the end of the pause
+	config  clientcredentials.Config // with the secret that was sent last
+	token   *oauth2.Token            // nil before the first and after a refusal
+	refused error                    // the last refusal, or nil after a login that succeeded
+	pause   time.Duration            // after it
+	again   time.Time                // the end of the pause
 }
 
 func newTokens(login SASL) *tokens {
 	if login.TokenHTTP == nil {
 		login.TokenHTTP = httpclient.New(nil, TokenTimeout)
 	}
-	t := &tokens{login: login, form: url.Values{}, extensions: map[string]string{},
-		way: oauth2.AuthStyleInHeader}
+	form := url.Values{}
+	t := &tokens{login: login, extensions: map[string]string{}, config: clientcredentials.Config{
+		ClientID: login.Username, TokenURL: login.TokenURL, EndpointParams: form}}
 	for name, value := range login.Parameters {
 		if extension, ok := strings.CutPrefix(name, extensionPrefix); ok {
 			t.extensions[extension] = value
 		} else {
-			t.form.Set(name, value)
+			form.Set(name, value)
 		}
 	}
 	return t
@@ -95,40 +95,30 @@ func (t *tokens) Authenticate(ctx context.Context, host string) (sasl.Session, [
 // fetch fetches a token, unless one was refused a moment ago.
 func (t *tokens) fetch(ctx context.Context) error {
 	secret, now := t.login.Password.Get(), time.Now()
-	if t.refused != nil && secret == t.secret && now.Before(t.again) {
+	if t.refused != nil && secret == t.config.ClientSecret && now.Before(t.again) {
 		return t.refused
 	}
-	var why error
-	for _, way := range []oauth2.AuthStyle{t.way, oauth2.AuthStyleInHeader + oauth2.AuthStyleInParams - t.way} {
-		config := clientcredentials.Config{ClientID: t.login.Username, ClientSecret: secret,
-			TokenURL: t.login.TokenURL, EndpointParams: t.form, AuthStyle: way}
-		token, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, t.login.TokenHTTP))
-		if err == nil {
-			token.Expiry = cmp.Or(token.Expiry, now.Add(unknownExpiry))
-			t.token, t.way = token, way
-			t.login.Hidden.Add("kafka.sasl.token_url", token.AccessToken)
-			return nil
+	t.config.ClientSecret = secret
+	token, err := t.config.Token(context.WithValue(ctx, oauth2.HTTPClient, t.login.TokenHTTP))
+	if err != nil {
+		err = fmt.Errorf("%w: kafka.sasl.token_url %s %w: perhaps that address, kafka.sasl.username (the "+
+			"client's id), kafka.sasl.password or kafka.sasl.parameters is wrong",
+			errNoToken, t.login.TokenURL, t.describe(err))
+		if ctx.Err() == nil { // or the client was closed, and the endpoint may be well
+			t.putOff(err)
 		}
-		answer := t.describe(err)
-		if why != nil && why.Error() != answer.Error() {
-			answer = fmt.Errorf("%w, and with the secret sent in another way %w", why, answer)
-		}
-		if why = answer; !errors.As(err, new(*oauth2.RetrieveError)) { // it does not refuse
-			break
-		}
+		return err
 	}
-	err := fmt.Errorf("%w: kafka.sasl.token_url %s %w: perhaps that address, kafka.sasl.username (the "+
-		"client's id), kafka.sasl.password or kafka.sasl.parameters is wrong", errNoToken, t.login.TokenURL, why)
-	if ctx.Err() == nil { // or the client was closed, and the endpoint may be well
-		t.putOff(secret, err)
-	}
-	return err
+	token.Expiry = cmp.Or(token.Expiry, now.Add(unknownExpiry))
+	t.token = token
+	t.login.Hidden.Add("kafka.sasl.token_url", token.AccessToken)
+	return nil
 }
 
 // putOff notes a refusal.
-func (t *tokens) putOff(secret string, err error) {
+func (t *tokens) putOff(err error) {
 	t.pause = min(max(2*t.pause, tokenPause), longestTokenPause)
-	t.token, t.refused, t.secret, t.again = nil, err, secret, time.Now().Add(t.pause)
+	t.token, t.refused, t.again = nil, err, time.Now().Add(t.pause)
 }
 
 // describe describes why there is no token. Of an answer it repeats the error's code and description of RFC
@@ -173,7 +163,7 @@ func (s tokenSession) Challenge(answer []byte) (bool, []byte, error) {
 		"(kafka.sasl.token_url), or expects an audience, a scope or an extension (kafka.sasl.parameters)",
 		errNoToken, s.host, s.tokens.words(string(answer)))
 	if s.token == s.tokens.token { // other connections may have had the same refusal
-		s.tokens.putOff(s.tokens.login.Password.Get(), err)
+		s.tokens.putOff(err)
 	}
 	return done, next, err
 }

@@ -157,7 +157,8 @@ func (s *settings) declareHabits(f *pflag.FlagSet, r *storefake.Readings) {
 	f.Var(text(&h.Meta), "meta-form", "form of numbers in meta: as-is, strings (node-postgres' count(*)), "+
 		"floats (1000.0),\nexponent (1000e0)")
 	f.Var(text(&h.More), "has-more-form",
-		"form of meta.has_more: as-is, string (\"true\"), number (1, MySQL's boolean)")
+		"form of meta.has_more: as-is, string (\"true\"), number (1, MySQL's boolean),\n"+
+			"absent (Go's omitempty leaves out false), null (the last page has meta: null)")
 	f.Var(text(&h.Empty), "empty-form",
 		"data of a page without rows: as-is ([]), null (Go's nil slice), absent (Go's omitempty)")
 	f.Var(text(&h.Case), "case",

@@ -366,7 +366,8 @@ func TestWatermarkListPrintsEveryReasonWithItsRemedy(t *testing.T) {
 		if err := printOverview(env, "store.dead_letters", []health.Resource{r}); err != nil {
 			t.Fatal(err)
 		}
-		if said := out.String(); !strings.Contains(said, mark.Trouble.Why+" -> "+reason.Remedy) ||
+		remedy := strings.ReplaceAll(reason.Remedy, "RESOURCE", "orders")
+		if said := out.String(); !strings.Contains(said, mark.Trouble.Why+" -> "+remedy) ||
 			strings.Contains(said, "NOT up to date") != (reason.State == health.Blocked) {
 			t.Errorf("%s:\n%s", reason.Code, said)
 		}

@@ -17,6 +17,10 @@ var Reasons = []Reason{
 			"Settled stays before them",
 		Remedy: "correct at the service the field that the text names, and it goes on by itself; or, if the " +
 			"schema is too narrow, change it (schemas.dir) and restart", See: "Changing a schema"},
+	{Code: "row_without_id", State: Blocked, Says: "a row has no id (NULL)",
+		Means: "the database cannot read a row at that place or behind it, and finds such a row by its id. Rows " +
+			"before it are published. Settled stays before it",
+		Remedy: "give each row of the table an id, and it goes on by itself"},
 	{Code: "column_gone", State: Blocked, Says: "has no column",
 		Means: "a column was renamed or dropped, or the table was replaced by one without it. Nothing is " +
 			"published, so that null does not replace good values",
@@ -31,6 +35,23 @@ var Reasons = []Reason{
 	{Code: "column_type", State: Blocked, Says: "do not fit the schema",
 		Means:  "storestream does not read a column of this type as this field",
 		Remedy: "put the column's type back, or let the table's name lead to a view that casts it"},
+
+	// The REST service, whose own words may be those of a reason below.
+	{Code: "api_key", State: Blocked, Says: "the service does not accept store.api_key",
+		Means: "a key that you set is never replaced by itself",
+		Remedy: "set store.api_key to a valid key and restart (a key in a file needs no restart), or to \"\", " +
+			"and one is fetched"},
+	{Code: "redirect", State: Blocked, Says: "it redirects to",
+		Means: "a redirect to another address is not followed, because the API key would go with the request. " +
+			"Three within the service's own address are followed",
+		Remedy: "if the service lives there now, set store.base_url and restart; otherwise ask which proxy " +
+			"stands before the service"},
+	{Code: "service_unusable", State: Blocked,
+		Says: "the service's answers cannot be used | the service refuses a request | no API key could be fetched",
+		Means: "the service refuses what its description allows (403 and the like were tried several times, in " +
+			"case they refuse for the rate), or does not end its answers, or sends more rows than a page may " +
+			"have, or rows that are far too large. Settled stays before it",
+		Remedy: "ask the service's owner. It is tried again by itself"},
 
 	// The table.
 	{Code: "other_table", State: Blocked, Says: "leads to another table",
@@ -62,22 +83,6 @@ var Reasons = []Reason{
 		Remedy: "correct user, password, database or startup parameters in postgres.dsn; or, if the pooler is " +
 			"full, raise its max_client_conn, or run fewer instances"},
 
-	// The REST service.
-	{Code: "api_key", State: Blocked, Says: "the service does not accept store.api_key",
-		Means: "a key that you set is never replaced by itself",
-		Remedy: "set store.api_key to a valid key and restart (a key in a file needs no restart), or to \"\", " +
-			"and one is fetched"},
-	{Code: "redirect", State: Blocked, Says: "it redirects to",
-		Means: "a redirect to another address is not followed, because the API key would go with the request",
-		Remedy: "if the service lives there now, set store.base_url and restart; otherwise ask which proxy " +
-			"stands before the service"},
-	{Code: "service_unusable", State: Blocked,
-		Says: "the service's answers cannot be used | the service refuses a request | no API key could be fetched",
-		Means: "the service refuses what its description allows (403 and the like were tried several times, in " +
-			"case they refuse for the rate), or does not end its answers, or sends more rows than a page may " +
-			"have, or rows that are far too large. Settled stays before it",
-		Remedy: "ask the service's owner. It is tried again by itself"},
-
 	// Settling: PostgreSQL.
 	{Code: "open_transaction", State: SettlingDelayed, Says: "is open since",
 		Means: "a transaction is open in one of the server's databases. `before` and a time mean that this " +
@@ -103,7 +108,7 @@ var Reasons = []Reason{
 		Says: "never showed them all | it takes several pages and was read once",
 		Means: "the order changes between requests, and nothing says how many rows there are. Today's pages are " +
 			"then read once in each poll, for half a minute, or three times as long as several passes took",
-		Remedy: "nothing: several passes are tried again. If it stays for days, `storestream sweep users`, and " +
+		Remedy: "nothing: several passes are tried again. If it stays for days, `storestream sweep RESOURCE` and " +
 			"ask the service's owner for an order that holds, or a count"},
 	{Code: "endless_pages", State: SettlingDelayed, Says: "the service says for ever that more pages follow",
 		Means: "`has_more` is true also behind the last row, and `meta.count` does not show how many rows there " +
@@ -125,7 +130,7 @@ var Reasons = []Reason{
 		Remedy: "let the service grant 1,000 rows a page, or set source: postgres and restart"},
 	{Code: "unfiltered", State: SettlingDelayed, Says: "as if it did not filter by updated_at",
 		Means:  "the service sends rows that the request left out, so no answer shows that a day was read whole",
-		Remedy: "ask the service's owner. `storestream sweep users` compares meanwhile: it asks by created_at"},
+		Remedy: "ask the service's owner. `storestream sweep RESOURCE` compares meanwhile: it asks by created_at"},
 	{Code: "cached", State: SettlingDelayed, Says: "answers are out of a cache | by its own Date",
 		Means: "answers have an `Age`, although every request asks for fresh ones (`Cache-Control: no-cache`): " +
 			"the lag grows, and rows of answers older than the overlap are not published. Or an answer about a day " +
@@ -156,7 +161,7 @@ var Reasons = []Reason{
 	{Code: "letters_full", State: SettlingDelayed, Says: "as many as may have dead letters",
 		Means: "more than 100,000 rows of the resource cannot be published. The rest of them waits without a " +
 			"letter; rows that can be published are published",
-		Remedy: "correct the rows at the service, then `storestream sweep orders`", See: "Dead letters"},
+		Remedy: "correct the rows at the service, then `storestream sweep RESOURCE`", See: "Dead letters"},
 	{Code: "older_version", State: Deferred, Says: "came back older than",
 		Means: "rows show an older updated_at than was published, or the same with other content: transactions " +
 			"that committed in the other order, two changes within a second, a replica that lags, a correction",

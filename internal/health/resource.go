@@ -13,6 +13,7 @@ package health
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/storestream/storestream/internal/terminal"
@@ -242,7 +243,7 @@ func (r *Resource) Judge() {
 		r.isOtherwise(Unknown, "the group has not said yet which instance has it", "")
 	case !r.Owned && r.Silent > StalledAfter(r.interval()):
 		r.stalled()
-	case t != nil && t.Failing:
+	case t != nil && t.Failing && !t.Publishes:
 		r.State = Failing
 	case t.Blocked():
 		r.State = Blocked
@@ -281,6 +282,7 @@ func (r *Resource) Judge() {
 	if t.SettlingDelayed() && late != "" && r.Why == t.Why {
 		r.Why = late + ": " + t.Why
 	}
+	r.Remedy = strings.ReplaceAll(r.Remedy, "RESOURCE", r.Name)
 }
 
 // isOtherwise sets a state that its owner's Trouble does not explain.

@@ -276,7 +276,8 @@ func TestEveryReasonIsKnownByItsText(t *testing.T) {
 		if want == Deferred || want == Incomplete {
 			want = SettlingDelayed
 		}
-		if r.State != want || !strings.HasPrefix(r.Remedy, reason.Remedy) ||
+		remedy := strings.ReplaceAll(reason.Remedy, "RESOURCE", "orders")
+		if r.State != want || !strings.HasPrefix(r.Remedy, remedy) ||
 			ReasonOf(r.State, r.Trouble.Why) != reason {
 			t.Errorf("%s: %s -> %s", reason.Code, r.State, r.Remedy)
 		}
@@ -284,11 +285,24 @@ func TestEveryReasonIsKnownByItsText(t *testing.T) {
 	if ReasonOf(Blocked, "a transaction (id 7) is open since 03:00") != nil {
 		t.Error("a transaction that is open blocks nothing by itself")
 	}
+	refused := `the service refuses a request: /store-users answered 403 ("this role may not read users")`
+	if got := ReasonOf(Blocked, refused); got == nil || got.Code != "service_unusable" {
+		t.Errorf("%+v: the service's words are taken for those of PostgreSQL", got)
+	}
 	for text, code := range map[string]string{"it falls into too many parts (9)": "too_many_pages",
 		"rows moved while it was looked for how the service reads to_ dates": "open_window_not_read"} {
 		got := ReasonOf(SettlingDelayed, "2026-11-20 cannot be closed: "+text)
 		if got == nil || got.Code != code {
 			t.Errorf("%+v, expected the wrapped reason", got)
 		}
+	}
+}
+
+// Requests of the first load fail, and it goes on beside them. The reason is shown, and nothing is ready.
+func TestAFirstLoadShowsWhichRequestFails(t *testing.T) {
+	r := polled(trouble(watermark.Trouble{Failing: true, Publishes: true}))
+	r.AsOf, r.Passes = nil, 0
+	if r.Judge(); r.State != FirstLoad || r.Text() != "so it is" || r.Ready() || r.UpToDate {
+		t.Errorf("%s: %s, ready %v", r.State, r.Text(), r.Ready())
 	}
 }

@@ -9,7 +9,7 @@ const (
 	SettlingDelayed State = "settling_delayed" // passes complete, but settled stands still
 	Replaying       State = "replaying"        // it publishes again from a time on
 	Resuming        State = "resuming"         // its owner has not completed a pass yet
-	FirstLoad       State = "first_load"       // no instance has completed a pass yet
+	FirstLoad       State = "first_load"       // the first pass has not read all that it can yet
 	Behind          State = "behind"           // no pass has met every change for a while
 	Failing         State = "failing"          // polls fail, and are tried again
 	Blocked         State = "blocked"          // it publishes nothing, or not all, until a person acts

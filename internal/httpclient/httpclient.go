@@ -37,9 +37,16 @@ func New(files *tlsfile.Client, timeout time.Duration) *http.Client {
 }
 
 // RedirectError is a redirect that was not followed. To does not show the path, which may hold anything.
-type RedirectError struct{ To string }
+// Often is set if redirects within the same address were followed before it.
+type RedirectError struct {
+	To    string
+	Often bool
+}
 
 func (e *RedirectError) Error() string {
+	if e.Often {
+		return fmt.Sprintf("it redirects to %s, its own address, again and again: perhaps a loop", e.To)
+	}
 	return fmt.Sprintf("it redirects to %s, which is not followed: the credentials would go with the request",
 		e.To)
 }

@@ -109,7 +109,8 @@ func TestEveryReasonIsOnThePage(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := s.Resources[0]
-		if r.Why != why || !strings.HasPrefix(r.Remedy, reason.Remedy) ||
+		remedy := strings.ReplaceAll(reason.Remedy, "RESOURCE", "orders")
+		if r.Why != why || !strings.HasPrefix(r.Remedy, remedy) ||
 			(r.State == health.Blocked) != (reason.State == health.Blocked) {
 			t.Errorf("%s: %+v", reason.Code, r)
 		}

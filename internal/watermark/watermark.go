@@ -125,7 +125,7 @@ type Trouble struct {
 	// LeavesOut is set if the resource is blocked for the rows that Why names, and other rows go on.
 	LeavesOut bool `json:"leaves_out,omitempty"`
 	// Failing is set if polls fail although no limit is reached and no data contradict themselves, such as while
-	// a server is down.
+	// a server is down. With Publishes, requests of the first load fail, and it goes on beside them.
 	Failing bool `json:"failing,omitempty"`
 	// Until is when the next row that is deferred is looked at again. It is nil if no row is deferred.
 	Until *schemas.Instant `json:"until,omitempty"`
@@ -135,7 +135,9 @@ type Trouble struct {
 func (h *Trouble) Blocked() bool { return h != nil && !h.Failing && (!h.Publishes || h.LeavesOut) }
 
 // SettlingDelayed tells whether polls succeed, and settled stands still.
-func (h *Trouble) SettlingDelayed() bool { return h != nil && h.Publishes && !h.LeavesOut }
+func (h *Trouble) SettlingDelayed() bool {
+	return h != nil && h.Publishes && !h.LeavesOut && !h.Failing
+}
 
 // FutureRow is the published version of a row whose updated_at lay far ahead.
 type FutureRow struct {

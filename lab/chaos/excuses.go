@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,8 @@ type excuses struct {
 	missed          int // steps of its clock that no poll met in time
 	silent          int // rows that changed without a new updated_at
 	gone            int // rows that were deleted, and an erasure asked for
+	// hidden are the times, in ms since 1970, of which the service shows no row while its clock is set back.
+	hidden [][2]int64
 	// cameBack has the time at which a deleted row was there again.
 	cameBack map[rowKey]time.Time
 }
@@ -86,11 +89,21 @@ func (x *excuses) restored(did *storefake.Restored, shown func(string, time.Time
 	return back, gone
 }
 
-// steppedBack notes that the service's clock was moved: settled may go back after it.
-func (x *excuses) steppedBack() {
+// steppedBack notes that the service's clock is set back from now by d, or forward if d is negative: settled
+// may go back after it.
+func (x *excuses) steppedBack(now time.Time, d time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.steps++
+	x.hidden = append(x.hidden, [2]int64{now.Add(-d).UnixMilli(), now.UnixMilli()})
+}
+
+// mayHide says whether the service may have hidden a row that is stamped with this instant, in ms since 1970:
+// a replay that ends while its clock is back does not meet the row.
+func (x *excuses) mayHide(millis int64) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.ContainsFunc(x.hidden, func(h [2]int64) bool { return h[0] <= millis && millis <= h[1] })
 }
 
 // missedStep notes a step of the clock that no poll met. Only a sweep finds the rows that were written then.

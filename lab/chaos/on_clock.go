@@ -20,10 +20,11 @@ var clockKinds = []*kind{
 			if nearMidnight(s, e.back+2*s.plan.polling.restOverlap) {
 				return nil, notPlayed("the clock stays as it is: a day of REST has just ended, or is about to")
 			}
+			before := s.around.fake.Clock().Now()
 			if err := stepClock(ctx, s, -e.back); err != nil {
 				return nil, notPlayed(fmt.Sprintf("setting the clock back: %v", err))
 			}
-			s.excuses.steppedBack()
+			s.excuses.steppedBack(before, e.back)
 			from := time.Now()
 			return func() error {
 				met := polledSince(ctx, s, from)
@@ -47,7 +48,7 @@ var clockKinds = []*kind{
 			e.how = fmt.Sprintf("by %s", e.step)
 		},
 		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
-			s.excuses.steppedBack()
+			s.excuses.steppedBack(s.around.fake.Clock().Now(), -e.step)
 			return nil, stepClock(ctx, s, e.step)
 		}},
 }

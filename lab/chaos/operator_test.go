@@ -37,7 +37,7 @@ func tooMuch(ctx context.Context, s *stage, _ event) (func() error, error) {
 	}
 	// On a busy machine it can take settled a minute to get here, and the clock has to go back behind the rows.
 	back := max(30*time.Second, s.around.fake.Clock().Now().Sub(written)+15*time.Second)
-	s.excuses.steppedBack()
+	s.excuses.steppedBack(s.around.fake.Clock().Now(), back)
 	if err := stepClock(ctx, s, -back); err != nil {
 		return nil, err
 	}

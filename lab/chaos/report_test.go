@@ -33,7 +33,7 @@ func TestJudgeFindsAVersionThatIsThereTwiceUnlessAReplayCoversIt(t *testing.T) {
 		"a restore of settled rows":       {nil, []rewrite{{at(10), 1}}, 1},
 	} {
 		j := report{resource: "orders"}
-		j.judgeOrder(versions, c.replays, c.rewrites, never)
+		j.judgeOrder(versions, c.replays, c.rewrites, never, nil)
 		if j.twice.n != c.twice || j.repeated != 1-c.twice {
 			t.Errorf("%s: %d twice and %d by replays, want %d twice", name, j.twice.n, j.repeated, c.twice)
 		}
@@ -44,13 +44,19 @@ func TestJudgeFindsAStepBackUnlessTheServiceMadeIt(t *testing.T) {
 	versions := []version{{offset: 1, id: 1, millis: at(10), hash: 1},
 		{offset: 2, id: 2, millis: at(2), hash: 2}, {offset: 3, id: 1, millis: at(9), hash: 3}}
 	j := report{resource: "orders"}
-	if j.judgeOrder(versions, nil, nil, never); j.back.n != 1 {
+	if j.judgeOrder(versions, nil, nil, never, nil); j.back.n != 1 {
 		t.Errorf("%d steps back, want 1", j.back.n)
 	}
 	j = report{resource: "orders"}
-	j.judgeOrder(versions, nil, nil, backTo(at(9)))
+	j.judgeOrder(versions, nil, nil, backTo(at(9)), nil)
 	if j.back.n != 0 {
 		t.Errorf("%d steps back that the service did not make, want none", j.back.n)
+	}
+	for is, faults := range map[int]int{9: 0, 10: 1} {
+		j, now := report{resource: "orders"}, map[int64]row{1: {"updated_at": time.UnixMilli(at(is))}}
+		if j.judgeOrder(versions, nil, nil, never, now); j.back.n != faults {
+			t.Errorf("the service has %d: %d steps back, want %d", is, j.back.n, faults)
+		}
 	}
 }
 
@@ -60,7 +66,7 @@ func TestJudgeForgivesOneStepToAChangeOfARowThatWentBack(t *testing.T) {
 		{offset: 4, id: 1, millis: at(9), hash: 4}}
 	for to, faults := range map[int64]int{at(7): 1, at(9): 1, at(11): 2} {
 		j := report{resource: "orders"}
-		if j.judgeOrder(versions, nil, nil, backTo(to)); j.back.n != faults {
+		if j.judgeOrder(versions, nil, nil, backTo(to), nil); j.back.n != faults {
 			t.Errorf("set back to %s: %d steps back, want %d", instant(to), j.back.n, faults)
 		}
 	}
@@ -77,7 +83,7 @@ func TestJudgeTellsARowUnderAnIDThatIsGivenOutAgainFromAStepBack(t *testing.T) {
 	oldAgain := version{offset: 3, id: 1, millis: at(7), created: at(1), hash: 3}
 	for n, versions := range [][]version{{old, reused}, {old, reused, oldAgain}} {
 		j := report{resource: "orders"}
-		if j.judgeOrder(versions, nil, nil, never); j.back.n != n {
+		if j.judgeOrder(versions, nil, nil, never, nil); j.back.n != n {
 			t.Errorf("%d records: %d steps back, want %d", len(versions), j.back.n, n)
 		}
 	}
@@ -87,7 +93,7 @@ func TestJudgeForgivesAStateThatARestoreBroughtBack(t *testing.T) {
 	versions := []version{{offset: 1, id: 1, millis: at(10), hash: 1},
 		{offset: 2, id: 1, millis: at(12), hash: 2}, {offset: 3, id: 1, millis: at(10), hash: 1}}
 	j := report{resource: "orders"}
-	j.judgeOrder(versions, nil, nil, backTo(at(10)))
+	j.judgeOrder(versions, nil, nil, backTo(at(10)), nil)
 	if j.back.n != 0 || j.twice.n != 0 || j.repeated != 1 {
 		t.Errorf("%d steps back and %d twice, want none: %+v", j.back.n, j.twice.n, j)
 	}
@@ -115,7 +121,7 @@ func TestJudgeFindsATombstoneOfARowThatTheServiceHas(t *testing.T) {
 func TestJudgeFindsAKeyInTwoPartitions(t *testing.T) {
 	j := report{resource: "orders"}
 	j.judgeOrder([]version{{offset: 1, id: 1, millis: at(1), hash: 1},
-		{partition: 2, offset: 1, id: 1, millis: at(2), hash: 2}}, nil, nil, never)
+		{partition: 2, offset: 1, id: 1, millis: at(2), hash: 2}}, nil, nil, never, nil)
 	if j.broken.n != 1 {
 		t.Errorf("%d broken, want 1", j.broken.n)
 	}
@@ -157,23 +163,26 @@ func TestJudgeFindsLostStaleAndInventedRows(t *testing.T) {
 }
 
 func TestJudgeFindsRowsThatAReplayLeftOut(t *testing.T) {
-	rows := map[int64]row{1: {}, 2: {}, 3: {}}
+	rows := map[int64]row{1: {}, 2: {}, 3: {}, 5: {}}
 	newest := map[int64]*record{
 		1: {version: version{offset: 12, id: 1, millis: at(10)}}, // sent again
 		2: {version: version{offset: 5, id: 2, millis: at(10)}},  // not
 		3: {version: version{offset: 4, id: 3, millis: at(1)}},   // not asked for
 		4: {version: version{offset: 6, id: 4, millis: at(10)}},  // gone from the service
+		5: {version: version{offset: 7, id: 5, millis: at(20)}},  // hidden while the clock was back
 	}
+	x := newExcuses()
+	x.steppedBack(time.UnixMilli(at(21)), time.UnixMilli(at(21)).Sub(time.UnixMilli(at(15))))
 	asked := []ask{{id: 7, Resource: "orders", Kind: "reset", To: time.UnixMilli(at(5))}}
 	accepted := mark{Request: 7}
 	accepted.Replay = &replaying{Request: 7, From: time.UnixMilli(at(5)), Ends: []int64{10}}
 	j := report{resource: "orders"}
-	if j.judgeReplays(asked, []mark{{Request: -1}, accepted}, rows, newest); j.omitted.n != 1 ||
+	if j.judgeReplays(asked, []mark{{Request: -1}, accepted}, rows, newest, x.mayHide); j.omitted.n != 1 ||
 		j.broken.n != 0 {
 		t.Errorf("%+v, want one left out", j)
 	}
 	j = report{resource: "orders"}
-	if j.judgeReplays(asked, []mark{{Request: -1}}, rows, newest); j.broken.n != 1 {
+	if j.judgeReplays(asked, []mark{{Request: -1}}, rows, newest, x.mayHide); j.broken.n != 1 {
 		t.Errorf("a request that nobody accepted: %+v", j)
 	}
 }

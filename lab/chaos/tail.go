@@ -365,9 +365,9 @@ func (t *tail) judge(r *report, rows map[int64]row, x *excuses) {
 	defer t.mu.Unlock()
 	marks := t.marks[r.resource]
 	r.judgeOrder(t.versions[r.resource], replaysOf(marks), t.rewrites[r.resource],
-		func(id int64) []int64 { return x.setBack(r.resource, id) })
+		func(id int64) []int64 { return x.setBack(r.resource, id) }, rows)
 	r.judgeDeletes(t.versions[r.resource])
-	r.judgeReplays(t.asks, marks, rows, t.newest[r.resource])
+	r.judgeReplays(t.asks, marks, rows, t.newest[r.resource], x.mayHide)
 	r.judgeMarks(marks, x.settledMayGoBack())
 	r.judgeLetters(t.letters, rows)
 }

@@ -113,7 +113,10 @@ func zipped(text string) []byte {
 	return b.Bytes()
 }
 
-const tooLong = "longer than 32 MiB"
+const (
+	tooLong = "longer than 32 MiB"
+	noMore  = "in it is an object, expected true or false"
+)
 
 // aLetter stands for an attack of which no more is said than that a row became a dead letter.
 const aLetter = "a dead letter"
@@ -160,9 +163,9 @@ func tooMuch() map[string]attack {
 			pour(w, "]", deep)
 			fmt.Fprint(w, `}`+page)
 		}},
-		"an envelope of a million nested arrays": {"is missing", func(w http.ResponseWriter, _ *http.Request) {
+		"an envelope of a million nested arrays": {noMore, func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"data":[],"meta":`)
-			pour(w, `{"page":`, deep)
+			pour(w, `{"has_more":`, deep)
 			pour(w, "}", deep+1)
 		}},
 		"a gzip bomb": {tooLong, func(w http.ResponseWriter, _ *http.Request) {

@@ -105,7 +105,8 @@ var dimensions = [][]choice{
 		framework(storefake.Dotnet), framework(storefake.PHP),
 		reading("forms of no stack", func(r *storefake.Readings) {
 			r.Habits = storefake.Habits{Times: storefake.TimesPostgres, Meta: storefake.MetaFloat,
-				Empty: storefake.EmptyAbsent, Case: storefake.CasePascal, Errors: storefake.ErrorWord}
+				More: storefake.MoreAbsent, Empty: storefake.EmptyAbsent, Case: storefake.CasePascal,
+				Errors: storefake.ErrorWord}
 		}),
 		reading("other forms of no stack", func(r *storefake.Readings) {
 			r.Habits = storefake.Habits{Times: storefake.TimesBigQuery, Meta: storefake.MetaExponent,

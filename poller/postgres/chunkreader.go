@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
@@ -58,7 +59,8 @@ type chunkReader struct {
 	// had are the schema's fields that the table has had, according to this process and the watermark.
 	had []string
 
-	limit int   // the limit of rows that the server has not cancelled
+	limit int   // the limit of rows for the next transaction
+	cut   int   // the limit of the last transaction that was cut, or 0
 	width int   // bytes of a row of the last chunk
 	good  int64 // the id of the last good row, or 0
 	// unfiltered is set if the server has cancelled a statement of this read before a row came. The filter of
@@ -105,7 +107,7 @@ func (r *chunkReader) chunks(ctx context.Context, q query, after key) iter.Seq2[
 				}
 			}
 			if err == nil {
-				r.limit = min(r.limit+r.limit/64+1, r.MaxRows) // twice as many again after 45 good transactions
+				r.limit = min(r.larger(), r.MaxRows)
 				r.careful = min(2*r.careful, r.MaxRows)
 				continue
 			}
@@ -249,6 +251,15 @@ func (r *chunkReader) rows() int {
 	return max(min(r.limit, cmp.Or(r.careful, r.limit), transactionBytes/r.width), 1)
 }
 
+// larger returns the limit after a good transaction. It doubles, but from half the size that was cut up to
+// that size it grows slowly: twice as many after 45 transactions. Beyond it the cause of the cut is over.
+func (r *chunkReader) larger() int {
+	if r.limit < r.cut && 2*r.limit >= r.cut {
+		return r.limit + r.limit/64 + 1
+	}
+	return 2 * r.limit
+}
+
 // retry prepares another try after err. tx is the transaction that failed, or nil if no row has come. retry
 // returns the error that ends the read, or nil. A read that the server cancels goes on as long as rows come,
 // and asks for fewer until there is one. The present limit decides nothing there: if the last transaction has
@@ -269,17 +280,18 @@ func (r *chunkReader) retry(ctx context.Context, failures *int, tx *transaction,
 	}
 	r.Log.Debug("a chunk failed", zap.Int("limit", limit), zap.Error(err))
 	*failures++
+	connecting := errors.As(err, new(*pgconn.ConnectError))
 	pause := time.Duration(0)
 	step, explained := r.db.diagnose(r.Resource.Table, err, ran)
 	switch {
 	case came && errors.Is(err, context.DeadlineExceeded): // the consumer of the rows took the time
 		step = again
-	case tx == nil && step == smaller: // it asked for no rows
+	case (tx == nil || connecting) && step == smaller: // it asked for no rows
 		step = again
 	}
-	if step == smaller || ran >= longRun {
+	if !connecting && (step == smaller || ran >= longRun) {
 		r.Metrics.SQLTimeouts.Inc()
-		r.limit = max(limit/4, 1)
+		r.limit, r.cut = max(limit/4, 1), limit
 	}
 	switch step {
 	case smaller:

@@ -25,6 +25,10 @@ import (
 // firstStamp and lastStamp are the limits of PostgreSQL's timestamps. -infinity and infinity lie outside.
 const firstStamp, lastStamp = -211_813_488_000_000_000, 9_223_371_331_199_999_999
 
+// errNoKey is the error of probe if the first row has no id. No place stands for it alone.
+var errNoKey = &poller.BlockedError{What: "a row has no id (NULL), and the database cannot read a row at " +
+	"the same place or behind it. Such a row is found by its id: give each row one"}
+
 // isAboutRow returns true if the value of a row may be the cause of err.
 func (r *chunkReader) isAboutRow(err error) bool {
 	step, _ := r.db.diagnose(r.Resource.Table, err, 0)
@@ -32,8 +36,8 @@ func (r *chunkReader) isAboutRow(err error) bool {
 }
 
 // probe reads the keys of the first rows of q between two places, and with them more, which is "" or columns
-// after a comma. It returns the place of the last row, or nil if there is none. met is set if an earlier pass
-// has met that row (pass.query).
+// after a comma. It returns the place of the last row before one without an id, or nil if there is no row.
+// met is set if an earlier pass has met that row (pass.query).
 func (r *chunkReader) probe(
 	ctx context.Context, more string, q query, after key, until *key, limit int,
 ) (last *key, met bool, err error) {
@@ -48,7 +52,10 @@ func (r *chunkReader) probe(
 	for tx.rows.NextRow() {
 		row := tx.rows.Values()
 		if len(row[0]) != 8 {
-			return nil, false, tx.close(errors.New("a row without an id stands beside one that cannot be read"))
+			if last == nil {
+				err = errNoKey
+			}
+			return last, met, tx.close(err)
 		}
 		last = &key{math.MinInt64, int64(binary.BigEndian.Uint64(row[0]))}
 		if len(row[1]) == 8 { // or its order is that of id
@@ -59,14 +66,18 @@ func (r *chunkReader) probe(
 	return last, met, tx.close(nil)
 }
 
-// bound returns the place up to which the next rows of q are read, or nil if there are none: that of the
-// last of limit rows. If no query can read the first key, because the server computes all keys to sort them,
-// search finds the place before the key that it cannot read, and the rows before that are read first.
+// bound returns the place up to which the next rows of q are read: that of the last of limit rows. It is nil
+// if there are none, or if the first has no id: then that row is read without a bound. If no query can read
+// the first key, because the server computes all keys to sort them, search finds the place before the key
+// that it cannot read, and the rows before that are read first.
 func (r *chunkReader) bound(ctx context.Context, q query, after key, limit int) (*key, error) {
 	last, _, err := r.probe(ctx, "", q, after, r.unread, limit)
 	if r.unread != nil && last == nil && err == nil { // all rows before it were read
 		r.unread = nil
 		last, _, err = r.probe(ctx, "", q, after, nil, limit)
+	}
+	if errors.Is(err, errNoKey) {
+		return nil, nil
 	}
 	if limit > 1 || !r.isAboutRow(err) {
 		return last, err

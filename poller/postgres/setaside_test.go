@@ -257,3 +257,82 @@ func TestACauseThatLiesInAllRowsMakesNoDeadLetterOfThoseThatHaveChanged(t *testi
 		})
 	}
 }
+
+// No key stands for a row whose id is NULL. It is a dead letter without an id, as beside good rows.
+func TestARowWithoutAnIDBehindOneThatTheDatabaseCannotReadStopsNothing(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, ordersTable)
+	s.brokenOrders(30, `CREATE VIEW orders AS SELECT id, user_id / (CASE WHEN id IN (5, 25) THEN 0 ELSE 1 END)
+		AS user_id, status, total_amount, created_at, updated_at FROM base`,
+		"ALTER TABLE base DROP CONSTRAINT orders_pkey, ALTER id DROP NOT NULL")
+	s.exec("UPDATE base SET id = NULL WHERE id = 20")
+	r := s.readerOf(shortOverlap)
+	r.poll()
+	nameless := 0
+	for _, b := range r.batches {
+		for _, x := range b.Rejects {
+			if !x.HasID {
+				nameless++
+			}
+		}
+	}
+	if got := slices.Sorted(maps.Keys(r.rejects)); nameless != 1 || !slices.Equal(got, []int64{0, 5, 25}) ||
+		len(r.rows) != 27 {
+		t.Errorf("%d rows, dead letters of %d, %d of them without an id", len(r.rows), got, nameless)
+	}
+}
+
+// The place of a key that cannot be read is found by the keys around it. A row without one hides it.
+func TestARowWithoutAnIDBeforeAKeyThatCannotBeReadIsNamed(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, ordersTable)
+	s.brokenOrders(30, raising("XX001", "id = 5")+`CREATE VIEW orders AS SELECT * FROM base
+		WHERE checked(id) > 0`, noIndex+"; ALTER TABLE base ALTER id DROP NOT NULL")
+	s.exec("UPDATE base SET id = NULL WHERE id = 2")
+	r := s.readerOf(shortOverlap)
+	err := r.read(poller.Request{})
+	var blocked *poller.BlockedError
+	if !errors.As(err, &blocked) || !strings.Contains(err.Error(), "a row has no id (NULL)") {
+		t.Errorf("%v, expected a BlockedError that names the row without an id", err)
+	}
+	if r.has(1); r.settled > s.instant("SELECT updated_at FROM base WHERE id IS NULL") {
+		t.Errorf("settled %s is past the row without an id", r.settled)
+	}
+	s.exec("UPDATE base SET id = 2 WHERE id IS NULL")
+	r.poll()
+	if r.has(2); len(r.rows) != 29 {
+		t.Errorf("%d rows, expected 29", len(r.rows))
+	}
+}
+
+// The cause begins while rows are read, and lies in all of them. The server is not asked for each row.
+func TestAReadEndsAfterTwentyRowsOfWhichNoneMayBeTheCause(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, ordersTable)
+	s.brokenOrders(200, `CREATE TABLE rates AS SELECT 1 AS rate; CREATE VIEW orders AS SELECT id,
+		user_id * (SELECT rate FROM rates) AS user_id, status, total_amount, created_at, updated_at FROM base`,
+		"SELECT 1")
+	r := s.readerOf(postgres.SourceConfig{MaxRows: 30, Overlap: shortOverlap.Overlap})
+	r.before = func(poller.Batch) error {
+		r.before = nil
+		_, err := s.admin.Exec(t.Context(), "INSERT INTO rates VALUES (2)")
+		return err
+	}
+	for range 2 {
+		err := r.read(poller.Request{})
+		var blocked *poller.BlockedError
+		if !errors.As(err, &blocked) || blocked.Publishes || !strings.Contains(err.Error(), "none of 20 rows") ||
+			!strings.Contains(err.Error(), "SQLSTATE 21000") {
+			t.Errorf("%v, expected a BlockedError", err)
+		}
+		if len(r.rows) != 30 || len(r.rejects) > 0 {
+			t.Errorf("%d rows before it, expected 30; dead letters: %v", len(r.rows), r.rejects)
+		}
+		if r.settled > s.instant("SELECT updated_at FROM base WHERE id = 31") {
+			t.Errorf("settled %s is past rows that were not read", r.settled)
+		}
+	}
+	s.exec("DELETE FROM rates WHERE rate = 2")
+	r.poll()
+	r.sameAs(s)
+}

@@ -21,6 +21,8 @@ type batchOfDays struct {
 	days int // of the next window
 	// perDay is how many rows the days of the last window had. Zero if that is unknown.
 	perDay float64
+	// most is the most days that the service has not refused, zero if it has refused none.
+	most int
 	// counted is set if the window that is being read is whole only if one counted pass shows it. parts is
 	// set if the next window, of one day, was not whole like that, and is read in parts.
 	counted, parts bool
@@ -39,7 +41,14 @@ func (b *batchOfDays) machine(r *paging.Reader, set paging.Set, days int, newest
 
 // adapt plans the next window after one of so many days. again is set if that window is to be read once
 // more, with fewer days: so that one that cannot be read holds up no other.
-func (b *batchOfDays) adapt(days int, o paging.Outcome, r *paging.Reader) (again bool) {
+//
+// A service may limit the days of a window, and refuse longer ones. The limit is found by halving. One day is
+// refused for another reason, for which longer windows may have been refused, too. refused is set if this one
+// was.
+func (b *batchOfDays) adapt(days int, refused bool, o paging.Outcome, r *paging.Reader) (again bool) {
+	if refused {
+		b.most = days - 1
+	}
 	if b.parts = false; b.counted && !o.Whole || o.Failed && days > 1 {
 		b.days, b.parts = max(1, days/4), days == 1
 		return true
@@ -53,5 +62,8 @@ func (b *batchOfDays) adapt(days int, o paging.Outcome, r *paging.Reader) (again
 		full = min(2*max(1, math.Ceil(float64(o.Rows)/page)), maxBatchPages) - 0.5
 	}
 	b.days = max(1, min(4*days, int(min(full*page/b.perDay, maxDays)))) // no row: four times as many
+	if b.most > 0 {
+		b.days = min(b.days, max(days, (days+b.most+1)/2))
+	}
 	return false
 }

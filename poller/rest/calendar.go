@@ -48,6 +48,10 @@ type calendar struct {
 	// if days are cut in another zone. midnights is set if the to_ dates of a dimension are midnights.
 	margin    day
 	midnights [2]bool
+	// widened is one if the service refuses a window that begins and ends on one day. Then the day after is
+	// written as the end of every window. However to_ dates are read, that takes in no less, and rows of the day
+	// after may come, too. So a day is over when the day after is. Else it is zero.
+	widened day
 	// begun is the newest day that was shown to begin at midnight UTC or before.
 	begun day
 }
@@ -85,7 +89,7 @@ func (c *calendar) wentBack(settled schemas.Instant) error {
 func (c *calendar) check(a *paging.Answer, asked span) (replan bool) {
 	end := schemas.MaxInstant
 	if asked.To != future {
-		end = startOf(asked.To + 1)
+		end = startOf(asked.To + 1 + c.widened)
 	}
 	for _, row := range a.Rows {
 		if row.Updated == paging.NoTime {
@@ -118,7 +122,15 @@ func (c *calendar) lastOver() day {
 	if c.midnights[updated] {
 		over = over.Add(-dialect.Grace)
 	}
-	return dayOf(over) - 1 - c.margin
+	return dayOf(over) - 1 - c.margin - c.widened
+}
+
+// dayAfter is one if the day after the last one of a dimension is written for windows, else zero.
+func (c *calendar) dayAfter(dimension int) day {
+	if c.midnights[dimension] {
+		return 1
+	}
+	return c.widened
 }
 
 // settledBefore is what is settled once the service's days before d are closed. behind is set if d was read
@@ -136,6 +148,12 @@ func (c *calendar) begin(d day) day {
 		return d
 	}
 	return d - 1
+}
+
+// narrow returns the least of the service's days that have the rows of the UTC day of i, as far as is known.
+func (c *calendar) narrow(i schemas.Instant) span {
+	d := dayOf(i)
+	return span{From: d - c.margin, To: d + c.margin}
 }
 
 // around returns the service's days that can have the rows of the UTC day of i, in any zone. It ends a day

@@ -20,61 +20,62 @@ import (
 // The day only says where to begin to cut the past into windows. The first window has no lower bound, so a
 // wrong answer here costs requests and loses nothing.
 func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err error) {
-	first, refused := rd.from, ""
+	defer func() { rd.firstOpen = rd.next }()
+	if rd.next = rd.from; rd.next == past && rd.src.days[known].waits() {
+		rd.next = known // nothing is settled before that day is read
+	}
+	if rd.next != past {
+		return nil
+	}
+	rd.src.cfg.Doing("looking for the earliest row")
+	refused, answered := "", false
 	counted := false // a count proves nothing if no row is shown
-
-	if first == past && rd.src.days[known].waits() { // nothing is settled before that day is read
-		first = known
+	hasRows := func(until int) (met bool) {
+		if err != nil {
+			return true
+		}
+		w := on(dimension, span{From: past, To: day(until)})
+		answered = false
+		var why string
+		why, err = rd.glance(ctx, w, 0, 1, func(p client.Page) (enough bool) {
+			answered = true
+			met, counted = met || len(p.Rows) > 0, counted || p.Count > 0
+			return met
+		})
+		if !answered {
+			refused = why
+		}
+		return met || err != nil
 	}
-	rd.unbounded = first == past
-	if first == past {
-		rd.src.cfg.Doing("looking for the earliest row")
-		answered := false
-		hasRows := func(until int) (met bool) {
-			if err != nil {
-				return true
-			}
-			w, why := on(dimension, span{From: past, To: day(until)}), ""
-			answered = false
-			for tries := 0; tries < 2 && !answered && err == nil; tries++ { // one refusal may have another cause
-				why, err = rd.glance(ctx, w, 0, 1, func(p client.Page) (enough bool) {
-					answered = true
-					met, counted = met || len(p.Rows) > 0, counted || p.Count > 0
-					return met
-				})
-			}
-			if !answered {
-				refused = why
-			}
-			return met || err != nil
-		}
-		met := hasRows(int(rd.last))
-		if !met && answered {
-			met = hasRows(int(rd.last))
-		}
-		switch {
-		case err != nil:
-		case !answered:
-			rd.unbounded = false
-			first, err = rd.firstGiven(ctx, dimension, refused)
-		case !met && !counted:
-			first = rd.last + 1
-		case known != past:
-			first = known
-		default: // rows from before 1970 end up in the first window
-			first = day(sort.Search(int(rd.last), hasRows))
-		}
-		if err == nil && refused != "" {
-			rd.src.cfg.Log.Info("the service refuses earlier days: rows are read from this one on",
-				zap.Stringer("day", first), zap.String("why", refused))
-		}
+	met := hasRows(int(rd.last))
+	if !met { // one empty answer, or one refusal, may have another cause
+		met = hasRows(int(rd.last))
 	}
-	rd.next, rd.firstOpen = first, first
+	rd.unbounded = answered
+	switch {
+	case err != nil:
+	case !answered:
+		rd.next, err = rd.firstGiven(ctx, dimension, refused)
+	case !met && !counted:
+		rd.next = rd.last + 1
+	case known != past:
+		rd.next = known
+	default: // rows from before 1970 end up in the first window
+		rd.next = day(sort.Search(int(rd.last), hasRows))
+	}
+	if err == nil && refused != "" {
+		rd.src.cfg.Log.Info("the service does not give earlier days: rows are read from this one on",
+			zap.Stringer("day", rd.next), zap.String("why", refused))
+	}
 	return err
 }
 
-// earliestDay is where firstGiven stops: rows of earlier days are not expected.
-const earliestDay = -25_567 // 1900-01-01
+const (
+	// earliestDay is where firstGiven stops: rows of earlier days are not expected. earliestLimited is the same
+	// if the service limits the days of a window. To 1900 it would take thousands of requests.
+	earliestDay     = -25_567 // 1900-01-01
+	earliestLimited = 10_957  // 2000-01-01
+)
 
 // firstGiven finds the first day that the service answers for, if it refuses a window without a first day.
 // That refusal does not show whether earlier rows exist, so firstGiven asks for single days. The service may
@@ -88,26 +89,27 @@ const earliestDay = -25_567 // 1900-01-01
 //
 // A full reading has to meet every row, and cannot show that no earlier rows exist. So it ends with an error.
 func (rd *read) firstGiven(ctx context.Context, dimension int, refused string) (first day, err error) {
-	name := rd.src.cfg.Resource.Name
-	if rd.req.Kind != poller.Pass {
+	s, name := rd.src, rd.src.cfg.Resource.Name
+	refuses := client.Refusal(rd.failed) != nil
+	switch {
+	case rd.req.Kind != poller.Pass && refuses:
 		return 0, fmt.Errorf("%s: not all rows can be read, because the service refuses a window without a first "+
 			"day: %s. Set resources.%s.start to the first day of which it gives rows", name, refused, name)
+	case rd.req.Kind != poller.Pass:
+		return 0, fmt.Errorf("%s: not all rows can be read: %s", name, refused)
 	}
-	gives := func(d day) (answered bool) {
-		if err == nil {
-			_, err = rd.glance(ctx, on(dimension, span{From: d, To: d}), 0, 1, func(client.Page) (enough bool) {
-				answered = true
-				return true
-			})
-		}
+	answers := func(d day) (answered bool) {
+		_, err = rd.glance(ctx, on(dimension, span{From: d, To: d}), 0, 1, func(client.Page) (enough bool) {
+			answered = true
+			return true
+		})
 		return answered
 	}
-	refuses := client.Refusal(rd.failed) != nil
 	first = rd.last + 1
 	for earlier := true; earlier; {
 		earlier = false
 		for step := day(1 << 15); step > 0; step /= 2 {
-			if first-step >= earliestDay && gives(first-step) {
+			if err == nil && first-step >= earliestDay && answers(first-step) {
 				first, earlier = first-step, true
 			}
 		}
@@ -118,6 +120,9 @@ func (rd *read) firstGiven(ctx context.Context, dimension int, refused string) (
 		err = fmt.Errorf("%s: the service gives no rows of past days: %s", name, refused)
 	case first > earliestDay && !refuses:
 		first--
+	case s.form == limited && first < earliestLimited:
+		first = earliestLimited
+		s.cfg.Log.Warn("the service limits the days of a window: a first load reads rows from 2000-01-01 on")
 	}
 	return first, err
 }
@@ -132,7 +137,7 @@ func (rd *read) closeDays(ctx context.Context, dimension int) error {
 	s := rd.src
 	known, batches, verb := s.days, &s.batches, "closing "
 	if rd.req.Kind != poller.Pass {
-		known, batches, verb = days{}, &batchOfDays{days: 1}, "reading all rows of "
+		known, batches, verb = days{}, &batchOfDays{days: 1, most: s.batches.most}, "reading all rows of "
 	}
 	last, unbounded, read := rd.last, rd.unbounded, past // the last day that was read
 	if rd.from == past {
@@ -159,14 +164,17 @@ func (rd *read) closeDays(ctx context.Context, dimension int) error {
 		s.cfg.Doing(verb + days.String())
 		w := on(dimension, asked)
 		m := batches.machine(s.reader, rd.set(w, false), days.Length(), next == last)
+		rd.failed = nil
 		o, err := rd.pages(ctx, w, m)
-		if err == nil && !rd.replan {
-			if batches.adapt(days.Length(), o, s.reader) {
+		if err == nil {
+			refused := o.Failed && client.Refusal(rd.failed) != nil
+			again := batches.adapt(days.Length(), refused, o, s.reader)
+			if s.batches.most = batches.most; again {
 				continue
 			}
 			err = rd.checkEnd(ctx, w, &o)
 		}
-		if err != nil || rd.replan {
+		if err != nil {
 			return err
 		}
 		switch {

@@ -197,3 +197,43 @@ func TestAnEmptyAnswerThatCountsRowsIsNoEmptyService(t *testing.T) {
 		t.Errorf("%d of 30 rows were read, done %+v, %v", len(got.rows), got.done, err)
 	}
 }
+
+// Encoders leave out what is false, and some services leave out meta on the last page. Past the end they
+// answer with an empty page, or refuse it.
+func TestAServiceThatLeavesOutThatNothingFollowsIsReadAndItsDaysAreClosed(t *testing.T) {
+	for _, omits := range []string{"has_more", "null", "meta", "never"} {
+		for _, count := range []counting{countTotal, countPage, countNone} {
+			t.Run(fmt.Sprintf("%s, count %d", omits, count), func(t *testing.T) {
+				t.Parallel()
+				s := newService(t)
+				s.now = clockAt("2026-11-20T12:00:00Z")
+				s.omits, s.count = omits, count
+				s.products = append(history(2000), oneDay(10_000, 2500, "2026-11-18")...)
+				s.products = append(s.products, oneDay(20_000, 1030, "2026-11-20")...)
+				if count == countPage { // exactly full
+					s.products = append(oneDay(1, 1000, "2026-11-18"), oneDay(20_000, 1000, "2026-11-20")...)
+					s.before = func(w http.ResponseWriter, q url.Values) bool {
+						refused := q.Get("page_size") == "1000" && q.Get("page") == "1"
+						if refused {
+							refuse(w, 404, "not_found")
+						}
+						return refused
+					}
+				}
+				src := s.fresh()
+				got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
+				if err != nil || s.requests > 400 {
+					t.Fatalf("%d requests, %v", s.requests, err)
+				}
+				t.Logf("%d requests", s.requests)
+				got.has(t, s.products)
+				got.completely(t)
+				full, err := readAll(t.Context(), src, poller.Request{Kind: poller.Full, From: schemas.MinInstant})
+				if err != nil || !full.done.Complete {
+					t.Fatalf("done %+v, %v", full.done, err)
+				}
+				full.has(t, s.products)
+			})
+		}
+	}
+}

@@ -175,7 +175,7 @@ func TestWhatWasReadBeforeALastingFaultStaysSettled(t *testing.T) {
 	}
 }
 
-// The other requests look whether the service answers with both bounds, and whether it answers at all.
+// The other requests look whether the service answers in another form, and whether it answers at all.
 func TestABadRequestIsNotRepeatedAndNamesTheCode(t *testing.T) {
 	s := newService(t)
 	s.before = func(w http.ResponseWriter, _ url.Values) bool { refuse(w, 400, "invalid_param"); return true }

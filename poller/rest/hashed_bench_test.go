@@ -63,7 +63,7 @@ func BenchmarkRowsOfUsersHashed(b *testing.B) {
 		for i, rd := range reads {
 			before := cpu(b)
 			for range 10 {
-				p, err := rd.src.endpoint.Page(b.Context(), of.query([2]bool{}, 0, 1000), 0)
+				p, err := rd.src.endpoint.Page(b.Context(), rd.src.query(of, 0, 1000), 0)
 				rd.answer(p, nil, of, 0, time.Now())
 				rd.src.endpoint.Release()
 				if err != nil || len(rd.batch.Rows) != 1000 {

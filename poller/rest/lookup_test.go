@@ -2,6 +2,8 @@ package rest
 
 import (
 	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
 	"testing"
 	"time"
@@ -130,6 +132,96 @@ func TestALookupEverywhereMeetsARowThatIsOnNoDayOfItsRecord(t *testing.T) {
 		met := err == nil && slices.ContainsFunc(got.rejects, isIt)
 		if met != everywhere || got.done.Complete != everywhere {
 			t.Errorf("everywhere %v: met %v, done %+v, %v", everywhere, met, got.done, err)
+		}
+	}
+}
+
+// A service that shows only some rows of any window, and counts no more, cannot be told from one that has no
+// more. Polls have met its rows in windows of few. A full reading misses some, and a lookup everywhere finds
+// them: two of them were created and updated on the same days. A row that is deleted is not found.
+func TestARowThatAServiceShowsOnlyInTheNarrowestWindowIsNotTakenForDeleted(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	for i := range 200 {
+		created := at("2026-10-01T12:00:00Z").AddDate(0, 0, i%10)
+		updated := at("2026-11-01T13:00:00Z").AddDate(0, 0, i/10%10)
+		s.products = append(s.products, product{id: int64(i + 1), created: created, updated: updated})
+	}
+	src := s.fresh()
+	before, err := readAll(t.Context(), src, pass(schemas.MinInstant))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before.has(t, s.products)
+	published, deleted := slices.Clone(s.products), s.products[77].id
+	s.products = slices.Delete(s.products, 77, 78)
+	s.shows, s.maxPage = 8, 4
+	for range 2 {
+		full, err := readAll(t.Context(), src, poller.Request{Kind: poller.Full, From: schemas.MinInstant})
+		if err != nil || len(full.rows) > 100 {
+			t.Fatalf("a full reading meets %d rows, %v", len(full.rows), err)
+		}
+		look := poller.Request{Kind: poller.Lookup, Everywhere: true}
+		for _, p := range published {
+			if _, met := full.rows[p.id]; !met {
+				suspect := poller.Suspect{ID: p.id, UpdatedAt: schemas.InstantOf(p.updated),
+					CreatedAt: schemas.InstantOf(p.created)}
+				look.Suspects = append(look.Suspects, suspect)
+			}
+		}
+		s.requests = 0
+		got, err := readAll(t.Context(), src, look)
+		if err != nil || !got.done.Complete || s.requests > 1000 {
+			t.Fatalf("after %d requests: done %+v, %v", s.requests, got.done, err)
+		}
+		for _, suspect := range look.Suspects {
+			if _, met := got.rows[suspect.ID]; met == (suspect.ID == deleted) {
+				t.Errorf("row %d, of which %d is deleted: met %v", suspect.ID, deleted, met)
+			}
+		}
+		t.Logf("%d rows sought, %d requests", len(look.Suspects), s.requests)
+	}
+}
+
+// A service may refuse a window with both kinds of dates. Then a row that is gone from its created days and
+// from its updated days is taken for deleted all the same.
+func TestALookupEndsIfTheServiceRefusesCreatedAndUpdatedDaysTogether(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products = aroundMidnights()
+	refusals := 0
+	s.before = func(w http.ResponseWriter, q url.Values) bool {
+		refused := q.Has("created_from") && q.Has("updated_from")
+		if refused {
+			refusals++
+			refuse(w, 400, "invalid_param")
+		}
+		return refused
+	}
+	gone := poller.Suspect{ID: 999, UpdatedAt: schemas.InstantOf(at("2026-11-05T10:00:00Z")),
+		CreatedAt: schemas.InstantOf(at("2026-11-03T10:00:00Z"))}
+	look := poller.Request{Kind: poller.Lookup, Everywhere: true, Suspects: []poller.Suspect{gone}}
+	got, err := readAll(t.Context(), s.fresh(), look)
+	if err != nil || !got.done.Complete || refusals == 0 {
+		t.Errorf("%d requests were refused: done %+v, %v", refusals, got.done, err)
+	}
+}
+
+func TestWindowsOfAFewSuspectsAreJoinedOnlyIfTheyOverlap(t *testing.T) {
+	single := func(days ...day) (list []span) {
+		for _, d := range days {
+			list = append(list, span{From: d, To: d})
+		}
+		return list
+	}
+	for apart, want := range map[day][]span{
+		0: single(1, 2, 5, 9),
+		1: {{From: 1, To: 2}, {From: 5, To: 5}, {From: 9, To: 9}},
+		3: {{From: 1, To: 5}, {From: 9, To: 9}},
+		4: {{From: 1, To: 9}},
+	} {
+		if got := joined(single(9, 2, 1, 5, 2), apart, future); !slices.Equal(got, want) {
+			t.Errorf("apart %d: %v, expected %v", apart, got, want)
 		}
 	}
 }

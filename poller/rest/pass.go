@@ -68,7 +68,7 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 		// all.
 		set := rd.set(w, true)
 		o, err := rd.pages(ctx, w, s.reader.Newest(set, int64(m.reach), m.last, max(3, m.requests/2)))
-		if m.last = o.Last; err != nil || rd.replan {
+		if m.last = o.Last; err != nil {
 			return err
 		}
 		if o.Whole {
@@ -83,7 +83,7 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 		// which costs pages, need not be read. The first page may have such a row.
 		w[updated].From = open
 		_, err := rd.pages(ctx, w, s.reader.Count(rd.set(w, true), 0, 0))
-		if err != nil || rd.replan {
+		if err != nil {
 			return err
 		}
 	}
@@ -92,17 +92,11 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 	set := rd.set(w, true)
 	set.Once = !whole || busy.Before(m.nextRepeatedRead)
 	o, err := rd.pages(ctx, w, s.reader.Read(set))
-	if err != nil || rd.replan {
+	if err != nil {
 		return err
 	}
 	if rd.firstOpen == open {
 		rd.settle(o.Whole)
-	}
-	if o.Failed && o.Rows == 0 && !o.ButRows {
-		if err := rd.flush(ctx, nil); err != nil {
-			return err
-		}
-		return refused(rd.failed)
 	}
 	done := &poller.Done{Started: rd.req.Started, Complete: o.Whole && rd.delayed == ""}
 	if !o.Whole && (whole || o.Failed) {

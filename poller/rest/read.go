@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -68,9 +69,11 @@ type read struct {
 	// cut. unsure says why it did not find out.
 	tried  bool
 	unsure string
-	// replan is set when the service turns out to cut days otherwise than the plan assumes. Then the read
-	// stops, and Source.Read makes another plan.
+	// replan is set when rows show that the service cuts days otherwise than the plan assumes. Then the read
+	// ends with errReplan.
 	replan bool
+	// formLearned is set once a refusal made this read ask in which form the service answers windows.
+	formLearned bool
 	// spoiled is the first page without a row that could be published. good is set once a row could.
 	spoiled *poller.BlockedError
 	good    bool
@@ -80,7 +83,7 @@ type read struct {
 func (rd *read) set(w window, growing bool) paging.Set {
 	s := rd.src
 	return paging.Set{Created: w[created], Growing: growing, Today: s.today() + s.calendar.margin,
-		Began: int64(s.clock.Service())}
+		Began: int64(s.clock.Service()), Uncut: s.alone && w[updated] != always}
 }
 
 // settle moves settled over the days before firstOpen, which was read, whole or not. A closed day that is not
@@ -106,26 +109,29 @@ func (rd *read) pages(ctx context.Context, w window, m *paging.Machine) (o pagin
 		part := window{updated: w[updated], created: q.Created}
 		asked := time.Now()
 		var failed *client.RequestError
-		p, err := s.endpoint.Page(ctx, rd.query(part, q.Page, q.Size), s.reader.Tries())
+		p, err := s.endpoint.Page(ctx, s.query(part, q.Page, q.Size), s.reader.Tries())
 		if err != nil {
-			failed, err = rd.failure(ctx, part, q.Page, q.Size, &p, err)
+			failed, err = rd.failure(ctx, part, q.Page, q.Size, err)
 		}
 		if err != nil {
 			return o, err
 		}
 		a := rd.answer(p, failed, part, q.Page, asked)
 		s.endpoint.Release()
-		if failed == nil && !rd.replan {
+		switch {
+		case rd.replan:
+			err = errReplan
+		case failed == nil:
 			err = rd.fields.check(ctx, rd, part, q.Page, q.Size)
 		}
-		if cut := q.Created.To != future && !rd.proofs[created].Whole; cut && err == nil && !rd.replan {
+		if cut := q.Created.To != future && !rd.proofs[created].Whole; cut && err == nil {
 			if !rd.tried {
 				rd.tried = true
 				rd.unsure, err = rd.learnUpTo(ctx, created, always)
 			}
 			a.Doubt = cmp.Or(a.Doubt, rd.unsure)
 		}
-		if err != nil || rd.replan {
+		if err != nil {
 			return o, err // the rows go nowhere: the batch is dropped
 		}
 		a.Doubt = cmp.Or(a.Doubt, rd.early(w, m.Growing(), p.Date))
@@ -146,7 +152,7 @@ func (rd *read) pages(ctx context.Context, w window, m *paging.Machine) (o pagin
 // before that, the Date that came before was another server's, or this one is from a cache.
 func (rd *read) early(w window, growing bool, made schemas.Instant) string {
 	if growing || made == schemas.MinInstant ||
-		made >= startOf(min(w[updated].To, w[created].To)+1).Add(rd.src.cfg.Overlap) {
+		made >= startOf(min(w[updated].To, w[created].To)+1+rd.src.calendar.widened).Add(rd.src.cfg.Overlap) {
 		return ""
 	}
 	return "by its own Date, an answer was made before this was over: the service's servers have " +
@@ -188,7 +194,7 @@ func (rd *read) answer(
 	} else if p.Number >= 0 && s.firstPage >= 0 && p.Number != s.firstPage+page {
 		return beyond // the service gives the last page instead of one past the end
 	}
-	a := paging.Answer{More: p.More, Count: p.Count, Size: p.Size, Doubt: doubt}
+	a := paging.Answer{More: p.More, Unsure: p.Unsure, Count: p.Count, Size: p.Size, Doubt: doubt}
 	if p.Age > s.cfg.Overlap {
 		// An older state that is shown for an overlap is taken for the row's. So rows may not be older.
 		return a
@@ -197,7 +203,7 @@ func (rd *read) answer(
 		rd.oldest = made
 	}
 	// Sets are cut by the days on which rows were created. A set that fits a page, or is one day, is not cut.
-	several := p.More || page > 0 || p.Count > len(p.Rows)
+	several := p.More || p.Unsure || page > 0 || p.Count > len(p.Rows)
 	rd.parse(&a, p.Rows, w[created], several && !w[created].Single())
 	for _, row := range a.Rows {
 		if row.Updated != paging.NoTime {
@@ -228,17 +234,18 @@ const (
 	fewRows = 3
 )
 
-// glance looks at the pages of w from first on, of so many rows, until one is enough. It hands no row on, so
+// glance looks at the pages of w from one on, of so many rows, until one is enough. It hands no row on, so
 // it may ask for anything. A service may say of a page without rows that more follow: of some pages, or of
 // every page. doubt, if not empty, says why the answers prove nothing.
 //
-// glance steps over what fails alone, a row in the end. It asks for rows without any bound up to tomorrow. If
-// that fails, it asks up to today. If that fails too, some of the rows may do: those up to yesterday, those
-// of the days that are not settled, those of the last month. That these show nothing proves nothing.
+// glance steps over what fails alone, a row in the end: a page may be too heavy, so smaller ones are asked
+// for first. It asks for rows without any bound up to tomorrow. If that fails, it asks up to today. If that
+// fails too, some of the rows may do: those up to yesterday, those of the days that are not settled, those
+// of the last month. That these show nothing proves nothing.
 func (rd *read) glance(
-	ctx context.Context, w window, first, size int, enough func(client.Page) bool,
+	ctx context.Context, w window, page, size int, enough func(client.Page) bool,
 ) (doubt string, err error) {
-	s, rows, skipped, missed := rd.src, 0, 0, ""
+	s, rows, skipped, missed, first, full := rd.src, 0, 0, "", page, size
 	defer s.endpoint.Release()
 	var others []span
 	if today := s.today(); w == (window{always, always}) {
@@ -246,12 +253,11 @@ func (rd *read) glance(
 		others = []span{{From: past, To: today}, {From: past, To: today - 1}, {From: rd.firstOpen, To: future},
 			{From: today - 30, To: future}}
 	}
-	page := first
-	for range mostGlances {
+	for glances := 0; glances < mostGlances; {
 		var failed *client.RequestError
-		p, err := s.endpoint.Page(ctx, rd.query(w, page, size), s.reader.Tries())
+		p, err := s.endpoint.Page(ctx, s.query(w, page, size), s.reader.Tries())
 		if err != nil {
-			failed, err = rd.failure(ctx, w, page, size, &p, err)
+			failed, err = rd.failure(ctx, w, page, size, err)
 		}
 		switch {
 		case err != nil:
@@ -261,27 +267,29 @@ func (rd *read) glance(
 		case failed == nil:
 		case page > 0 && client.Refusal(failed) != nil: // it refuses the number of the page
 			return cmp.Or(doubt, missed), nil
+		case size > 1 && (len(others) == 0 || client.Refusal(failed) == nil): // perhaps it is too heavy
+			page, size = page*10, max(1, size/10)
+			continue
 		case len(others) > 0:
 			if w[updated].To <= s.today() {
 				missed = failed.Error()
 			}
-			w[updated], others = others[0], others[1:]
+			w[updated], others, page, size = others[0], others[1:], first, full
 			continue
 		default:
 			missed = cmp.Or(missed, failed.Error())
-			if size > 1 {
-				page, size = page*10, max(1, size/10)
-			} else if page, skipped = page+1, skipped+1; skipped == fewRows || client.Refusal(failed) != nil {
+			if page, skipped = page+1, skipped+1; skipped == fewRows || client.Refusal(failed) != nil {
 				return cmp.Or(doubt, missed), nil
 			}
 			continue
 		}
 		s.reader.LearnCount(p.Count, max(size, len(p.Rows)))
 		rows += len(p.Rows)
+		glances++
 		if doubt = cmp.Or(doubt, cached(p.Age)); enough(p) {
 			return doubt, nil
 		}
-		if !p.More || s.reader.NoEnd && len(p.Rows) == 0 {
+		if !p.More && !p.Unsure || s.reader.NoEnd && len(p.Rows) == 0 {
 			return cmp.Or(doubt, missed), nil
 		}
 		page++
@@ -371,6 +379,9 @@ func (rd *read) flush(ctx context.Context, done *poller.Done) error {
 	b := rd.batch
 	b.Settled, b.Done, b.Dialect = rd.settled, done, rd.src.cfg.Dialect.Found()
 	b.Nulls = rd.src.parser.Nulls()
+	if rd.failed != nil && rd.req.Kind == poller.Pass {
+		b.Failed = rd.failed.Error()
+	}
 	if !rd.oldest.IsZero() {
 		b.Age = time.Since(rd.oldest)
 	}
@@ -414,36 +425,49 @@ func (rd *read) incomplete(ctx context.Context, w window, o paging.Outcome) erro
 // A service that is down fails every request. So nothing is stepped over unless the service answers another
 // question at that moment (read.failure).
 
-// failure looks into err, the error of a request for a page of w. If the service answers the request in
-// another form, p becomes that answer. failed is the failure of this request, if it may be stepped over: the
-// service refuses the number of the page, or answers another question. Otherwise the second error ends the
-// read.
-func (rd *read) failure(ctx context.Context, w window, page, size int, p *client.Page, err error) (
+// failure looks into err, the error of a request for a page of w. It returns the failure of this request, if
+// that may be stepped over: the service refuses the number of the page, or answers another question.
+// Otherwise the second error ends the read. It is errReplan if the service answers windows in another form.
+func (rd *read) failure(ctx context.Context, w window, page, size int, err error) (
 	failed *client.RequestError, _ error,
 ) {
 	s := rd.src
-	if page == 0 && client.Refusal(err) != nil && rd.otherForm(ctx, w, size, p) {
-		return nil, nil
+	query, refusal := s.query(w, page, size), client.Refusal(err) != nil
+	now, before := span{From: s.today(), To: future}, span{From: past, To: s.today() - 1}
+	others := []window{s.answered, on(updated, now), on(updated, before)}
+	if page == 0 && refusal && !rd.formLearned {
+		rd.formLearned = true
+		answers, changed := s.learnForm(ctx, query)
+		if !answers {
+			others = slices.Delete(others, 1, 2)
+		}
+		if changed {
+			s.cfg.Log.Info("the service refuses windows of one form, and answers those of another", zap.Error(err),
+				zap.Bool("both_bounds", s.form > oneBound), zap.Bool("day_after", s.calendar.widened > 0),
+				zap.Bool("one_dimension", s.alone))
+			return nil, errReplan
+		}
 	}
-	query := rd.query(w, page, size)
 	switch failed = client.Failure(err, s.cfg.Resource.Path); {
 	case failed == nil:
 		return nil, refused(err)
-	case page > 0 && client.Refusal(failed) != nil:
+	case page > 0 && refusal:
 		s.reader.Failed()
 		return failed, nil
 	}
 	s.reader.Failed()
 	rd.failed = failed
-	now, before := span{From: s.today(), To: future}, span{From: past, To: s.today() - 1}
-	for _, other := range []window{s.answered, on(updated, now), on(updated, before)} {
-		question := rd.query(other, 0, 1)
+	for _, other := range others {
+		question := s.query(other, 0, 1)
 		if question == query || other == (window{}) {
 			continue
 		}
 		_, err := s.endpoint.Page(ctx, question, 1)
 		s.endpoint.Release()
-		if err == nil {
+		switch {
+		case err == nil && rd.req.Kind == poller.Pass && time.Since(rd.flushed) >= s.linger:
+			return failed, rd.flush(ctx, nil) // people see why it takes long
+		case err == nil:
 			return failed, nil
 		}
 		also := client.Failure(err, s.cfg.Resource.Path)
@@ -452,60 +476,6 @@ func (rd *read) failure(ctx context.Context, w window, page, size int, p *client
 		}
 	}
 	return nil, refused(err)
-}
-
-// A service may refuse a window with one bound. Then both are sent: the first day that there is, and the
-// last one, or the day after tomorrow if the service refuses dates that far off. Rows of later days are then
-// read once their day has come. A read that looks for deleted rows is to meet them too, so it asks for the
-// last day.
-const (
-	oneBound = iota
-	toTheLastDay
-	toTheDayAfterTomorrow
-
-	firstDay = -719_162  // 0001-01-01
-	lastDay  = 2_932_896 // 9999-12-31
-)
-
-// query is the request for a page of w, in the form that the service accepts.
-func (rd *read) query(w window, page, size int) string {
-	form, to := rd.src.form, day(lastDay)
-	if form == toTheDayAfterTomorrow && rd.req.Kind != poller.Full && !rd.req.Everywhere {
-		to = rd.src.today() + 2
-	}
-	for i := range w {
-		switch {
-		case form == oneBound || w[i] == always:
-		case w[i].From == past:
-			w[i].From = firstDay
-		case w[i].To == future:
-			w[i].To = max(to, w[i].From)
-		}
-	}
-	return w.query(rd.src.calendar.midnights, page, size)
-}
-
-// otherForm asks for page 0 of w, which the service refuses, with both bounds. If it is answered, p becomes
-// the answer.
-func (rd *read) otherForm(ctx context.Context, w window, size int, p *client.Page) (answered bool) {
-	s := rd.src
-	was, asked := s.form, rd.query(w, 0, size)
-	for s.form < toTheDayAfterTomorrow {
-		s.form++
-		query := rd.query(w, 0, size)
-		if query == asked {
-			continue
-		}
-		if answer, err := s.endpoint.Page(ctx, query, 1); err == nil {
-			*p = answer
-			s.cfg.Log.Info("the service refuses a window without a first or a last day: both are sent",
-				zap.String("refused", asked), zap.String("sent", query))
-			return true
-		}
-		asked = query
-	}
-	s.form = was
-	return false
 }
 
 // refused returns err as one that blocks the resource, if it is the service's refusal of a request.

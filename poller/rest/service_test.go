@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -69,7 +70,12 @@ type service struct {
 	pages       int  // it shows no more of a listing, and says that nothing follows; 0: all
 	forEver     bool // it says that more follow every page
 	blank       bool // page 0 is empty, and more follow
-	rng         *rand.Rand
+	// omits is what an answer after which nothing follows leaves out: has_more or meta; null: has_more is null;
+	// never: no answer has it.
+	omits string
+	// shows is how many rows of any window it shows, and counts. Then it says that nothing follows; 0: all.
+	shows int
+	rng   *rand.Rand
 	// hidden is what the answer leaves out of a row, such as `,"brand":"b"`; nil: nothing.
 	hidden func(product) string
 	// bad makes each page with such a row a 500; nil: no row does.
@@ -148,6 +154,9 @@ func (s *service) list(w http.ResponseWriter, q url.Values) {
 	} else {
 		s.rng.Shuffle(len(match), func(i, j int) { match[i], match[j] = match[j], match[i] })
 	}
+	if s.shows > 0 {
+		match = match[:min(len(match), s.shows)]
+	}
 	page, _ := strconv.Atoi(q.Get("page"))
 	size, _ := strconv.Atoi(q.Get("page_size"))
 	size = min(size, s.maxPage)
@@ -183,7 +192,16 @@ func (s *service) list(w http.ResponseWriter, q url.Values) {
 		countTotal: fmt.Sprintf(`"count":%d,`, total), countPage: fmt.Sprintf(`"count":%d,`, len(match)),
 		countMore: fmt.Sprintf(`"count":%d,`, total+total/50+1),
 	}[s.count]
-	body = fmt.Appendf(body, `],"meta":{"page":%d,"page_size":%d,%s"has_more":%v}}`, page, size, count, more)
+	meta := fmt.Sprintf(`,"meta":{"page":%d,"page_size":%d,%s"has_more":%v}`, page, size, count, more)
+	switch says := fmt.Sprintf(`"has_more":%v`, more); {
+	case s.omits == "never", !more && s.omits == "has_more":
+		meta = strings.NewReplacer(","+says, "", says, `"pages":null`).Replace(meta)
+	case !more && s.omits == "meta":
+		meta = ""
+	case !more && s.omits == "null":
+		meta = strings.Replace(meta, says, `"has_more":null`, 1)
+	}
+	body = append(append(append(body, ']'), meta...), '}')
 	_, _ = w.Write(body)
 }
 

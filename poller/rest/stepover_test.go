@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -145,6 +146,71 @@ func TestPollsGoOnBesideARowOfTodayThatFails(t *testing.T) {
 	}
 }
 
+// A window of which no row comes, beside places that are refused, blocks nothing: the other days are read.
+func TestARefusalBesideAnEmptyPageOfTodayBlocksNothing(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products, s.blank = oneDay(1, 300, "2026-11-20"), true
+	s.before = func(w http.ResponseWriter, q url.Values) bool {
+		page, _ := strconv.Atoi(q.Get("page"))
+		size, _ := strconv.Atoi(q.Get("page_size"))
+		if (page+1)*size > 100 {
+			refuse(w, 422, "past_refused")
+		}
+		return (page+1)*size > 100
+	}
+	got, err := readAll(t.Context(), s.impatient(), pass(midnight("2026-11-20")))
+	if err != nil || got.done.Started != schemas.MinInstant ||
+		!strings.Contains(got.done.Delayed, "422 past_refused") {
+		t.Errorf("%+v, %v", got.done, err)
+	}
+}
+
+// Today's rows grow beyond those that the service shows of a window, and counts. A poll that reads them once
+// does not count for lag, and says why.
+func TestAPollThatMissesRowsOfTodayDoesNotCount(t *testing.T) {
+	for _, test := range []struct {
+		refuses bool
+		why     string
+	}{{true, "answered 400 page_too_high"}, {false, "counts 130"}} {
+		s := newService(t)
+		now := at("2026-11-20T12:00:00Z")
+		s.now = func() time.Time { return now }
+		s.products, s.maxPage = oneDay(1, 60, "2026-11-20"), 20
+		s.order = func(a, b product) int { return cmp.Compare(a.id*7919%1009, b.id*7919%1009) }
+		if test.refuses {
+			s.before = func(w http.ResponseWriter, q url.Values) bool {
+				page, _ := strconv.Atoi(q.Get("page"))
+				if page > 3 {
+					refuse(w, 400, "page_too_high")
+				}
+				return page > 3
+			}
+		} else {
+			s.pages = 4
+		}
+		src := s.impatient()
+		poll := pass(midnight("2026-11-20"))
+		got, err := readAll(t.Context(), src, poll)
+		if err != nil || !got.done.Complete {
+			t.Fatalf("%+v, %v", got.done, err)
+		}
+		poll.Complete = false
+		for n := range 3 {
+			now = now.Add(time.Second)
+			if n == 0 {
+				for i := range 70 {
+					s.products = append(s.products, product{id: int64(9000 + i), created: now, updated: now})
+				}
+			}
+			got, err = readAll(t.Context(), src, poll)
+			if err != nil || got.done.Started != schemas.MinInstant || !strings.Contains(got.done.Delayed, test.why) {
+				t.Errorf("poll %d: %+v, %v, expected %q", n, got.done, err, test.why)
+			}
+		}
+	}
+}
+
 // While the window waits to be read whole, each poll publishes what changes beside a row that fails, also in
 // a window of few rows, and in one that has no other row.
 func TestAPollReadsTheNeighboursOfARowThatFails(t *testing.T) {
@@ -250,6 +316,25 @@ func TestPagesThatAreTooHeavyGetSmaller(t *testing.T) {
 	}
 }
 
+// No row of the last month shows how the service reads to_ dates. So pages of all days have to get smaller.
+func TestPagesOfOldRowsThatAreTooHeavyGetSmaller(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products = slices.Concat(oneDay(1, 150, "2026-09-01"), oneDay(1000, 150, "2026-09-02"))
+	s.before = func(w http.ResponseWriter, q url.Values) bool {
+		size, _ := strconv.Atoi(q.Get("page_size"))
+		if size > 100 {
+			refuse(w, 504, "timeout")
+		}
+		return size > 100
+	}
+	full, err := readAll(t.Context(), s.impatient(), poller.Request{Kind: poller.Full, From: schemas.MinInstant})
+	if err != nil || !full.done.Complete {
+		t.Fatalf("%+v, %v", full.done, err)
+	}
+	full.has(t, s.products)
+}
+
 // refusesDates refuses requests with a date that is not allowed.
 func (s *service) refusesDates(status int, allowed func(name, date string) bool) {
 	s.before = func(w http.ResponseWriter, q url.Values) bool {
@@ -296,7 +381,8 @@ func TestAServiceThatRefusesEarlyDatesIsReadFromTheFirstThatItGives(t *testing.T
 				}
 				full, err := readAll(t.Context(), src, poller.Request{Kind: poller.Full, From: schemas.MinInstant})
 				if needsFrom {
-					if err == nil || full.done != nil || !strings.Contains(err.Error(), "resources.products.start") {
+					start := err != nil && strings.Contains(err.Error(), "resources.products.start")
+					if err == nil || full.done != nil || start != (status < 500) {
 						t.Errorf("full: %+v, %v", full.done, err)
 					}
 				} else if err != nil || !full.done.Complete {
@@ -499,5 +585,24 @@ func TestRowsAreReadBesideAllFailuresWhileTheyMove(t *testing.T) {
 				t.Errorf("settled %s", settled)
 			}
 		}
+	}
+}
+
+// The first load may take long. Its batches say which request failed, before it has ended.
+func TestAFirstLoadSaysAtOnceWhichRequestFails(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products, s.bad = sixDays(), bad(45)
+	src := s.impatient()
+	src.linger = 0
+	said := ""
+	err := each(src.Read(t.Context(), pass(schemas.MinInstant)), func(b poller.Batch) error {
+		if b.Done == nil && said == "" {
+			said = b.Failed
+		}
+		return nil
+	})
+	if err != nil || !strings.Contains(said, "answered 500 internal_error") {
+		t.Errorf("%q, %v", said, err)
 	}
 }

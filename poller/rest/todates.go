@@ -19,7 +19,7 @@ import (
 // whole. If it contradicts that they are not, learn sets replan.
 func (rd *read) learn(dimension int, at schemas.Instant, asked span) {
 	c, proof := &rd.src.calendar, &rd.proofs[dimension]
-	if asked.To == future {
+	if asked.To == future || c.widened > 0 {
 		return
 	}
 	if c.midnights[dimension] {
@@ -42,14 +42,14 @@ func (rd *read) learn(dimension int, at schemas.Instant, asked span) {
 }
 
 // learnUpTo finds out how the service reads the to_ dates of a dimension, if the rows of some days show it.
-// It publishes nothing. If the service reads them otherwise than this read takes it, learnUpTo sets replan.
-// It returns why that could not be found out now. Otherwise the service reads them as this read takes it, or
-// no such row makes a difference.
+// It publishes nothing. If the service reads them otherwise than this read takes it, it returns errReplan.
+// Else it returns why that could not be found out now. Without a reason, the service reads them as this read
+// takes it, or no such row makes a difference.
 func (rd *read) learnUpTo(ctx context.Context, dimension int, days span) (why string, err error) {
 	defer rd.src.parser.Missing(nil) // of the rows that are only looked at
 	c, proof := &rd.src.calendar, &rd.proofs[dimension]
 	until := c.clock.Service().Add(-c.overlap)
-	for !c.midnights[dimension] && !proof.Whole {
+	for c.dayAfter(dimension) == 0 && !proof.Whole {
 		// A row that can decide: by preference it is at no zone's midnight. It is older than the overlap, so
 		// that it is on all pages on which it will be.
 		at := schemas.MinInstant
@@ -100,8 +100,7 @@ func (rd *read) learnUpTo(ctx context.Context, dimension int, days span) (why st
 		}
 		c.dialect.Prove(toDates[dimension], dialect.Midnight,
 			fmt.Sprintf("a row of %s is among those of two days, and not among those of its own", at))
-		rd.replan = true
-		return "", nil
+		return "", errReplan
 	}
 	return "", nil
 }

@@ -2,8 +2,6 @@ package rest
 
 import (
 	"fmt"
-	"net/url"
-	"strconv"
 
 	"github.com/storestream/storestream/poller/rest/dialect"
 	"github.com/storestream/storestream/poller/rest/paging"
@@ -61,23 +59,4 @@ func on(dimension int, days span) window {
 
 func (w window) String() string {
 	return fmt.Sprintf("rows updated %s and created %s", w[updated], w[created])
-}
-
-// query is the request for one page of w, so that all of its last days is in it: midnights is set for a
-// dimension if its to_ dates are midnights. The service refuses a request without any date, so w has a bound.
-func (w window) query(midnights [2]bool, page, size int) string {
-	v := url.Values{"page": {strconv.Itoa(page)}, "page_size": {strconv.Itoa(size)}}
-	for i, name := range dimensions {
-		if w[i].From != past {
-			v.Set(name+"_from", w[i].From.String())
-		}
-		switch to := w[i].To; {
-		case to == future:
-		case midnights[i]:
-			v.Set(name+"_to", (to + 1).String())
-		default:
-			v.Set(name+"_to", to.String())
-		}
-	}
-	return v.Encode()
 }

@@ -90,6 +90,8 @@ const (
 	MoreAsIs   MoreForm = ""       // true
 	MoreString MoreForm = "string" // "true"
 	MoreNumber MoreForm = "number" // 1
+	MoreAbsent MoreForm = "absent" // nothing instead of false
+	MoreNoMeta MoreForm = "null"   // meta is null instead
 )
 
 // EmptyForm is the form of data on a page without rows.
@@ -120,7 +122,7 @@ func (h *Habits) check() error {
 			TimesPostgres, TimesBigQuery),
 		known("null-form", h.Nulls, "as-is", NullNaN, NullAbsent, NullEmpty, NullZero),
 		known("meta-form", h.Meta, "as-is", MetaString, MetaFloat, MetaExponent),
-		known("has-more-form", h.More, "as-is", MoreString, MoreNumber),
+		known("has-more-form", h.More, "as-is", MoreString, MoreNumber, MoreAbsent, MoreNoMeta),
 		known("empty-form", h.Empty, "as-is", EmptyNull, EmptyAbsent),
 		known("case", h.Case, "as-is", CaseCamel, CasePascal),
 		known("errors", h.Errors, "as-is", errorForms...),
@@ -211,8 +213,12 @@ func (h *Habits) appendNumber(dst []byte, n int) []byte {
 	}
 }
 
-// appendMore writes meta.has_more.
+// appendMore writes meta.has_more, behind a comma.
 func (h *Habits) appendMore(dst []byte, more bool) []byte {
+	if h.More == MoreAbsent && !more {
+		return dst
+	}
+	dst = h.appendKey(append(dst, ','), "has_more")
 	switch {
 	case h.More == MoreString:
 		return strconv.AppendQuote(dst, strconv.FormatBool(more))

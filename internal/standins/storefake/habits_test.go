@@ -66,6 +66,8 @@ func TestEachHabitIsAnotherFormOfTheSameContent(t *testing.T) {
 		{`"page_size":1000.0,"count":1.0,`, func(h *storefake.Habits) { h.Meta = storefake.MetaFloat }},
 		{`"page_size":1000e0,"count":1e0,`, func(h *storefake.Habits) { h.Meta = storefake.MetaExponent }},
 		{`"has_more":0}`, func(h *storefake.Habits) { h.More = storefake.MoreNumber }},
+		{`"count":1}}`, func(h *storefake.Habits) { h.More = storefake.MoreAbsent }},
+		{`"meta":null}`, func(h *storefake.Habits) { h.More = storefake.MoreNoMeta }},
 		{`"has_more":"false"}`, func(h *storefake.Habits) { h.More = storefake.MoreString }},
 		{`"meta":{"page":0,"pageSize":1000,"count":1,"hasMore":false}}`,
 			func(h *storefake.Habits) { h.Case = storefake.CaseCamel }},

@@ -51,6 +51,9 @@ func (r *renderer) appendData(dst []byte, res *resource, p page) []byte {
 // appendMeta writes the meta object of a page.
 func (r *renderer) appendMeta(dst []byte, p page, asked params, more bool) []byte {
 	h, count := &r.read.Habits, p.total
+	if h.More == MoreNoMeta && !more {
+		return append(h.appendKey(dst, "meta"), "null"...)
+	}
 	switch r.read.Count {
 	case CountPage:
 		count = len(p.rows)
@@ -65,8 +68,8 @@ func (r *renderer) appendMeta(dst []byte, p page, asked params, more bool) []byt
 	case PageAsked:
 		dst = append(h.appendNumber(h.appendKey(dst, "page_size"), asked.asked), ',')
 	}
-	dst = append(h.appendNumber(h.appendKey(dst, "count"), count), ',')
-	return append(h.appendMore(h.appendKey(dst, "has_more"), more), '}')
+	dst = h.appendNumber(h.appendKey(dst, "count"), count)
+	return append(h.appendMore(dst, more), '}')
 }
 
 // estimate is a guess at n. It is the same for the same n, and now and then right.

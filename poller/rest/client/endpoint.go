@@ -108,8 +108,8 @@ func (e *Endpoint) Page(ctx context.Context, query string, most int) (p Page, er
 			return p, nil
 		}
 		e.Release() // before the wait: others may want to read large answers meanwhile
-		failed.Tries, failed.Took = tries, time.Since(began)
-		spent += failed.Took
+		failed.Slow = time.Since(began).Truncate(c.cfg.RequestTimeout / 2)
+		spent += time.Since(began)
 		last := tries >= c.cfg.Attempts || spent >= max(longestTries, 2*c.cfg.RequestTimeout) ||
 			tries >= unclearTries && unclear(failed.Status) && !failed.Rate
 		switch status := failed.Status; {

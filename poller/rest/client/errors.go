@@ -2,9 +2,11 @@ package client
 
 import (
 	"cmp"
+	_ "embed" // ordinary
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"regexp"
 	"slices"
@@ -16,20 +18,20 @@ import (
 	"github.com/storestream/storestream/poller"
 )
 
-// RequestError is a request that the service refuses, or to which no good answer came. Its text states what
-// was asked for, what came and how long it took, and only then what that may mean.
+// RequestError is a request that the service refuses, or that got no good answer. Its text states the request
+// and the answer, and only then a guess at the cause. The same fault has the same text in each poll: another
+// text would be written and logged again.
 type RequestError struct {
 	Path, Query string
 	// Status is that of the answer. Zero means that none came.
 	Status int
 	// Code is the service's machine-readable error code, "" if the body has none. Message is its text for
-	// people, without what may be personal data (see shown).
+	// people, without personal data (see shown).
 	Code, Message string
 	// Rate is set if the service refuses the request for the rate of requests.
 	Rate bool
-	// Tries is how often the request was sent in vain, Took how long the last try took.
-	Tries int
-	Took  time.Duration
+	// Slow is half of the timeout if the answer took longer than that. It is zero if the answer took less.
+	Slow time.Duration
 	// Err is why no answer came, or why a 200 cannot be used. Nil if the status says it.
 	Err error
 }
@@ -46,18 +48,11 @@ func (e *RequestError) Error() string {
 	if e.Message != "" {
 		text += fmt.Sprintf(" (%q)", e.Message)
 	}
+	if e.Slow != 0 && e.Status != 0 {
+		text += fmt.Sprintf(" after more than %s", e.Slow)
+	}
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
-	}
-	// The time is coarse: a reason that changes with each poll would be written and logged anew.
-	took := "less than 5s"
-	if e.Took >= 5*time.Second {
-		took = e.Took.Truncate(5 * time.Second).String()
-	}
-	if e.Tries > 1 {
-		text += fmt.Sprintf(" (tried %d times, the last took %s)", e.Tries, took)
-	} else {
-		text += fmt.Sprintf(" (took %s)", took)
 	}
 	if e.Status == http.StatusNotFound && e.Code == "" || errors.Is(e.Err, errNotJSON) {
 		text += ". Perhaps store.base_url is not the service (it ends with the version, such as /v1)"
@@ -66,9 +61,6 @@ func (e *RequestError) Error() string {
 }
 
 func (e *RequestError) Unwrap() error { return e.Err }
-
-// ForRate reports whether the service refused the request for the rate of requests. That passes.
-func (e *RequestError) ForRate() bool { return e.Rate }
 
 // aboutKey reports whether the service may have refused the key. Some answer 403, or 200 with the document's
 // code.
@@ -96,7 +88,7 @@ func aboutRate(status int, code string, h http.Header) bool {
 // RefusedForRate reports whether err is a request that was refused for the rate as often as it was tried.
 func RefusedForRate(err error) bool {
 	failed, ok := errors.AsType[*RequestError](err)
-	return ok && failed.ForRate()
+	return ok && failed.Rate
 }
 
 // Refusal returns the refusal of a request that err stands for: if the request is repeated unchanged, it will
@@ -104,34 +96,54 @@ func RefusedForRate(err error) bool {
 // but that one refused another request: the one for a key.
 func Refusal(err error) *RequestError {
 	failed, ok := errors.AsType[*RequestError](err)
-	if ok && !errors.As(err, new(*poller.BlockedError)) && failed.Err == nil && !failed.ForRate() &&
+	if ok && !errors.As(err, new(*poller.BlockedError)) && failed.Err == nil && !failed.Rate &&
 		failed.Status < http.StatusInternalServerError {
 		return failed
 	}
 	return nil
 }
 
+// Failure returns the failure of a request to path that err stands for, if it may depend on what was asked
+// for: the same request may fail again while others are answered. Otherwise it returns nil. Then err is about
+// the rate, the key, the address or the connection, or the caller has ended the request.
+func Failure(err error, path string) *RequestError {
+	failed, ok := errors.AsType[*RequestError](err)
+	if !ok || failed.Path != path || failed.Rate || failed.Status == http.StatusUnauthorized ||
+		errors.As(err, new(*httpclient.RedirectError)) {
+		return nil
+	}
+	if broken, ok := errors.AsType[*net.OpError](err); ok && broken.Op == "dial" {
+		return nil
+	}
+	return failed
+}
+
 const (
-	// maxWords limits the words of a message that are shown.
-	maxWords = 40
+	// maxMessage limits what is shown of a message, in bytes.
+	maxMessage = 300
 	// maxCodes limits the codes of one body that are looked at. The status may stand before the code.
 	maxCodes = 4
 )
 
+// ordinary are the words of a message that are shown: those of the document and of common frameworks,
+// databases and gateways. No word that is also a usual name of a person or a place belongs there.
+//
+//go:embed ordinary.txt
+var ordinary string
+
 var (
-	// code and message match what services say of an error, wherever it stands in the body. A code is a word of
-	// a program, or a short number. RFC 9457 has title and detail.
+	// code and text match the code and the message of an error anywhere in the body. A code is a word of a
+	// program, or a short number. RFC 9457 has title and detail. Nest has a list of messages.
 	code = regexp.MustCompile(`(?i)"(?:error|type|(?:error_?)?code)"\s*:\s*` +
 		`("[a-z_.-]{1,58}\d{0,6}"|"?\d{1,6}"?\s*[,}])`)
-	text = regexp.MustCompile(`(?i)"(?:message|detail|msg|(?:error_?)?description|title|error)"\s*:\s*` +
+	text = regexp.MustCompile(`(?i)"(?:message|detail|msg|(?:error_?)?description|title|error)"\s*:\s*\[?\s*` +
 		`("(?:[^"\\]|\\.)* (?:[^"\\]|\\.)*")`)
-	// quoted matches what a message quotes, but for a number in brackets.
-	quoted = regexp.MustCompile("\"[^\"]*(\"|$)|\\B'[^']*('|$)|`[^`]*(`|$)|\\([^)]*(\\)|$)|" +
-		"\\[\\d*[^]\\d][^]]*(]|$)|\\{[^}]*(}|$)|<[^>]*(>|$)")
-	shownWord = regexp.MustCompile(`^(\d{1,6}|\d{4,5}-\d\d-\d\d|[-+]|[a-z]{1,20}(['_-][a-z]{1,20}){0,3}|A|An|` +
-		`Bad|Cannot|Could|Data|Database|Date|Error|Exception|Failed|Forbidden|Found|Gateway|Internal|Invalid|` +
-		`Limit|Many|Maximum|Missing|No|Not|Only|Out|Page|Query|Rate|Request|Requests|Result|SQL|Server|Service|` +
-		`The|There|This|Timeout|Too|Unable|Unavailable|Unexpected|Unknown|Value|Window|Year)$`)
+	// words matches the words of a message, with the signs that may be within a word.
+	words = regexp.MustCompile("[^\\s=<>()\\[\\]{}\":;!?/&|`]+")
+	// numeral matches a limit, a number of rows, a day or an error's number.
+	numeral = regexp.MustCompile(`^(\d{1,6}|\d{1,3},\d{3}|\d{4,5}-\d\d-\d\d)$`)
+	// masks matches masked words that follow each other.
+	masks = regexp.MustCompile(`…(\W*…)+`)
 )
 
 // explain takes the service's code and message out of the body of an error. A gateway has plain text.
@@ -151,21 +163,25 @@ func (e *RequestError) explain(body []byte) {
 	e.Message = shown(message)
 }
 
-// shown returns what may be shown of a message. A message may quote a row: its names, addresses, e-mail
-// addresses, telephone numbers. Those are quoted, or have capital letters, long numbers or other signs. So a
-// word is shown if it is all lower case, or one of the few with a capital letter that errors begin with, and
-// a number if it is short or a date. The others become "…". A rule of this kind is not sure if a message has
-// a name in lower case without quotes. A secret that a message repeats is hidden by rotation.Hidden.
+// shown returns the part of a message that may be shown. A message may quote a row, with names, addresses or
+// telephone numbers. So each word that is not ordinary becomes "…", in upper and in lower case. So does a
+// number, unless it begins the message or follows an ordinary word. rotation.Hidden hides secrets.
 func shown(message string) string {
-	words := strings.Fields(quoted.ReplaceAllString(message, " … "))
-	words = words[:min(len(words), maxWords)]
-	for i, word := range words {
-		if !shownWord.MatchString(strings.Trim(word, "[].,:;!?")) {
-			words[i] = "…"
+	after := true // the word before is no number, and shown
+	message = words.ReplaceAllStringFunc(message[:min(len(message), maxMessage)], func(word string) string {
+		bare := strings.Trim(word, "'.,+-*_")
+		number := numeral.MatchString(bare)
+		switch common := slices.Contains(strings.Fields(ordinary), strings.ToLower(bare)); {
+		case bare == "":
+			return word
+		case common, number && after:
+			after = common
+			return word
 		}
-	}
-	words = slices.CompactFunc(words, func(a, b string) bool { return a == "…" && b == "…" })
-	return strings.Join(words, " ")
+		after = false
+		return "…"
+	})
+	return strings.Join(strings.Fields(masks.ReplaceAllString(message, "…")), " ")
 }
 
 // maxRedirects limits the redirects that one request follows.
@@ -175,8 +191,9 @@ const maxRedirects = 3
 // a slash at its end, or without. It follows none elsewhere, because the key would go with the request.
 func stayHere(req *http.Request, via []*http.Request) error {
 	to, own := req.URL, via[0].URL
-	if to.Scheme == own.Scheme && to.Host == own.Host && len(via) <= maxRedirects {
+	same := to.Scheme == own.Scheme && to.Host == own.Host
+	if same && len(via) <= maxRedirects {
 		return nil
 	}
-	return &httpclient.RedirectError{To: to.Scheme + "://" + to.Host}
+	return &httpclient.RedirectError{To: to.Scheme + "://" + to.Host, Often: same}
 }

@@ -27,6 +27,8 @@ type Page struct {
 	Count int
 	// More is set if more pages follow.
 	More bool
+	// Unsure is set if the page has rows, and does not say whether more follow.
+	Unsure bool
 	// Date is the service's clock when it made the answer. MinInstant if the answer does not say.
 	Date schemas.Instant
 	// Age is how long before its request the answer was made, as far as it shows. Such an answer is from a
@@ -53,21 +55,22 @@ var (
 // decoder for the whole body would refuse all of it for one NaN in one row (Python's encoder writes such),
 // and a row that belongs in the dead letters would stop the stream.
 //
-// Names of members are read whatever their case and the signs between their words: has_more, hasMore. Of a
-// member that comes twice the last counts, as in most readers of JSON, unless that one would end a window:
-// null for rows, no for has_more. A page without rows may have null for them (a nil slice of Go), or no data
-// at all (encoders that leave out what is empty). So meta has to show that the answer is a page. One that
-// says that it failed is none, whatever its status: it would be taken for the end of a window.
+// Case and signs in the names of members do not matter: has_more, hasMore. If a member comes twice, the last
+// one counts, as in most readers of JSON, unless it would end a window: null for rows, no for has_more. A
+// page without rows may have null for them (a nil slice of Go), or no data (some encoders leave out empty
+// lists). Some encoders leave out false, so has_more may be missing, and some services send no meta with the
+// last page. So an answer is a page if it has a list of rows, or a part of meta. If it says that it failed,
+// it is an error even with status 200: it would be taken for the end of a window.
 func openPage(body []byte, rows [][]byte) (Page, error) {
 	p := Page{Rows: rows[:0], Number: -1, Size: -1, Count: -1}
 	body = bytes.TrimPrefix(body, byteOrderMark)
 	s := schemas.NewScanner(body)
 	var meta, noArray []byte
-	failed := false
+	failed, listed := false, false
 	for s.Open('{'); s.More('}'); {
 		switch name := plain(s.Name()); {
 		case name == "data" && s.Peek() == '[':
-			noArray, p.Rows = nil, p.Rows[:0]
+			noArray, p.Rows, listed = nil, p.Rows[:0], true
 			for s.Open('['); s.More(']'); {
 				row, _ := s.Value()
 				if len(p.Rows) == maxRows {
@@ -92,12 +95,13 @@ func openPage(body []byte, rows [][]byte) (Page, error) {
 	case failed:
 		return p, errFailed
 	case noArray != nil && shape(noArray) != "null":
-		return p, fmt.Errorf(`"data" is %s, expected an array`, shape(noArray))
+		return p, fmt.Errorf(`"data" is %s, expected an array of rows`, shape(noArray))
 	}
-	return p, p.readMeta(meta)
+	return p, p.readMeta(meta, listed)
 }
 
-func (p *Page) readMeta(meta []byte) error {
+// readMeta reads what meta says of the page. listed is set if the answer has a list of rows.
+func (p *Page) readMeta(meta []byte, listed bool) error {
 	s := schemas.NewScanner(meta)
 	var more []byte
 	for s.Open('{'); s.More('}'); {
@@ -116,12 +120,18 @@ func (p *Page) readMeta(meta []byte) error {
 		}
 	}
 	var known bool
-	if p.More, known = boolean(more); !known || !s.Whole() {
+	p.More, known = boolean(more)
+	p.Unsure = !known && len(p.Rows) > 0
+	if shown := listed || max(p.Number, p.Size, p.Count) >= 0; !s.Whole() && !isAbsent(meta) ||
+		!known && (!shown || !isAbsent(more)) {
 		return fmt.Errorf(`the answer is no page: "meta" is %s, and "has_more" in it is %s, expected true or false`,
 			shape(meta), shape(more))
 	}
 	return nil
 }
+
+// isAbsent reports whether a member is left out, or null.
+func isAbsent(value []byte) bool { return len(value) == 0 || string(value) == "null" }
 
 // plain returns the name of a member in lower case, without its quotes and the signs between its words.
 func plain(name []byte) string {

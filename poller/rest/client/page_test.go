@@ -39,7 +39,7 @@ func TestRowsAreFoundWhereverTheEnvelopePutsThem(t *testing.T) {
 		}
 	}
 	for _, body := range []string{
-		`{}`, `{"data":[]}`, `{"data":{},"meta":{"has_more":false}}`, `{"data":[],"meta":{"has_more":"maybe"}}`,
+		`{}`, `{"data":null}`, `{"data":{},"meta":{"has_more":false}}`, `{"data":[],"meta":{"has_more":"maybe"}}`,
 		`{"data":[],"meta":7}`,
 	} {
 		if _, err := openPage([]byte(body), nil); err == nil {
@@ -103,6 +103,25 @@ func TestAnEnvelopeIsReadInEveryFormWithOneMeaning(t *testing.T) {
 	}
 }
 
+// Encoders leave out what is false, and some services leave out meta on the last page.
+func TestAPageThatDoesNotSayWhetherMoreFollowIsUnsureIfItHasRows(t *testing.T) {
+	for body, want := range map[string]int{
+		`{"data":[1]}`:                                     1,
+		`{"data":[1],"meta":null}`:                         1,
+		`{"data":[1],"meta":{}}`:                           1,
+		`{"data":[1],"meta":{"page":3,"has_more":null}}`:   1,
+		`{"data":[]}`:                                      0,
+		`{"data":[],"meta":{"page":3}}`:                    0,
+		`{"data":null,"meta":{"page":0,"page_size":1000}}`: 0,
+		`{"meta":{"page":0}}`:                              0,
+	} {
+		p, err := openPage([]byte(body), nil)
+		if err != nil || len(p.Rows) != want || p.More || p.Unsure != (want > 0) {
+			t.Errorf("%s: %+v %v", body, p, err)
+		}
+	}
+}
+
 // What is no page is not taken for an empty one, and the error says what it is.
 func TestAnAnswerThatIsNoPageIsNotTakenForAnEmptyOne(t *testing.T) {
 	for _, test := range []struct {
@@ -115,11 +134,10 @@ func TestAnAnswerThatIsNoPageIsNotTakenForAnEmptyOne(t *testing.T) {
 		{"<html>", "not a JSON object: it is HTML or XML"},
 		{"{\x00\"\x00d\x00a\x00t\x00a\x00\"\x00", "UTF-16"},
 		{`{}`, `"meta" is missing`},
-		{`{"data":[]}`, `"meta" is missing`},
+		{`{"data":null}`, `"meta" is missing`},
+		{`{"data":null,"meta":null}`, `"meta" is null`},
+		{`{"meta":{}}`, `"has_more" in it is missing`},
 		{`{"data":[],"meta":[]}`, `"meta" is an array`},
-		{`{"data":[],"meta":null}`, `"meta" is null`},
-		{`{"data":[],"meta":{}}`, `"has_more" in it is missing`},
-		{`{"data":[],"meta":{"has_more":null}}`, `"has_more" in it is null`},
 		{`{"data":[],"meta":{"has_more":2}}`, `"has_more" in it is a number`},
 		{`{"data":[],"meta":{"has_more" true}}`, `"has_more" in it is missing`},
 		{`{"data":{},"meta":{"has_more":false}}`, `"data" is an object`},

@@ -115,10 +115,10 @@ func TestAnswersThatAreNoneAreBoundedAndTold(t *testing.T) {
 	}{
 		"redirects to itself": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, r.URL.Path+"?again", http.StatusFound)
-		}, true, 2 * (maxRedirects + 1), "not followed"},
+		}, true, 2 * (maxRedirects + 1), "its own address, again and again"},
 		"a web page with status 200": {func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, "<!doctype html><p>welcome")
-		}, false, 2, "the last took less than 5s). Perhaps store.base_url is not"},
+		}, false, 2, "the body is not a JSON object: it is HTML or XML. Perhaps store.base_url is not"},
 		"nothing with status 204": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusNoContent)
 		}, true, 1, "answered 204"},

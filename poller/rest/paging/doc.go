@@ -110,6 +110,9 @@
 //     pages of a row less, where it stands on a page of a higher number (pass.endsWith). A service that
 //     shows only so many rows, whatever the pages, and says neither that more follow nor how many there are,
 //     cannot be told from one that has no more.
+//   - It does not say whether more follow (encoders leave out what is false). So the page behind it is asked
+//     for. If that has rows, more follow. If it is empty or refused, the set has no more than (k+1)P, and the
+//     page is asked for again: as above, its rows were read after that was known (pass.look).
 //   - It is refused, though the page before said that more follow. That is what a service does from which
 //     rows have left, and one that shows no more pages. So chance and agreement are not believed by it.
 //

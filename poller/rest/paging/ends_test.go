@@ -304,6 +304,18 @@ func TestASetWhoseLaterPagesAreRefusedIsNotWhole(t *testing.T) {
 	}
 }
 
+func TestASetThatIsReadOnceSaysWhyItCannotBeReadWhole(t *testing.T) {
+	for why, s := range map[string]*plain{
+		"has none after": {pages: 1, refuses: true, counts: true}, "was read once": {},
+	} {
+		s.rows = plainRows(2500, 1)
+		o, err := drive(NewReader(true).Read(Set{Created: Always, Growing: true, Once: true}), s.ask)
+		if err != nil || o.Whole || !strings.Contains(o.Why, why) {
+			t.Errorf("%+v, %v, expected %q", o, err, why)
+		}
+	}
+}
+
 func TestWhereTheCountIsAnEstimateASetWithoutAnEndIsNotWhole(t *testing.T) {
 	s := &plain{rows: plainRows(950, 1), counts: true, forEver: true}
 	o, err := drive(NewReader(false).Read(Set{Created: Always}), s.ask)
@@ -429,5 +441,46 @@ func TestAnUntrueEmptyAnswerBesideAShortPageIsNoCount(t *testing.T) {
 	o, err := drive(r.Read(Set{Created: Span{20_000, 20_000}}), ask)
 	if err != nil || !o.Whole || !met[101] {
 		t.Errorf("%+v after pages %v, row 101 was met: %v; %v", o, asked, met[101], err)
+	}
+}
+
+// No answer says whether more follow. Row 1 leaves behind the first answer, so row 3 moves up to page 0, and
+// page 1 is empty: page 0 is asked for again, and shows row 3.
+func TestThePageBeforeAnEmptyOneIsReadAgainIfItDoesNotSayThatItIsTheLast(t *testing.T) {
+	for _, growing := range []bool{false, true} {
+		s, asked, met := &plain{rows: plainRows(3, 1)}, 0, map[uint64]bool{}
+		ask := func(created Span, page, size int) (Answer, error) {
+			if asked++; asked == 2 {
+				s.rows = s.rows[1:]
+			}
+			a, err := s.ask(created, page, min(size, 2))
+			for _, row := range a.Rows {
+				met[row.ID] = true
+			}
+			a.More, a.Unsure = false, len(a.Rows) > 0
+			return a, err
+		}
+		o, err := drive(NewReader(true).Read(Set{Created: Span{20_000, 20_000}, Growing: growing}), ask)
+		if err != nil || !o.Whole || !met[3] || asked > 6 {
+			t.Errorf("growing %v: %+v after %d questions, row 3 was met: %v, %v", growing, o, asked, met[3], err)
+		}
+	}
+}
+
+// The service says of every page that no more follow, and counts the page.
+func TestAFullPageBehindWhichRowsStandIsNotTheLastWhateverTheServiceSays(t *testing.T) {
+	s := &plain{rows: plainRows(50, 1)}
+	ask := func(created Span, page, size int) (Answer, error) {
+		a, err := s.ask(created, page, min(size, 20))
+		a.More, a.Count, a.Size = false, len(a.Rows), min(size, 20)
+		return a, err
+	}
+	o, err := drive(NewReader(true).Read(Set{Created: Span{20_000, 20_000}}), ask)
+	if err != nil || o.Whole {
+		t.Errorf("%+v, %v", o, err)
+	}
+	s.rows = s.rows[:20]
+	if o, err = drive(NewReader(true).Read(Set{Created: Span{20_000, 20_000}}), ask); err != nil || !o.Whole {
+		t.Errorf("of one full page: %+v, %v", o, err)
 	}
 }

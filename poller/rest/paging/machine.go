@@ -113,7 +113,7 @@ func (m *Machine) read() Outcome {
 			return Outcome{Why: fmt.Sprintf("it falls into too many parts (more than %d)", maxParts)}
 		}
 		size := m.r.size
-		o, parts := m.part(todo[0], true)
+		o, parts := m.part(todo[0])
 		total.Requests += o.Requests
 		if m.r.size < size { // its pages were too heavy: it is read anew
 			continue
@@ -129,7 +129,8 @@ func (m *Machine) read() Outcome {
 			total.Whole, total.Why = false, cmp.Or(total.Why, o.Why)
 		}
 		if len(todo) == 0 && n > 1 && total.Whole && m.set.Created == Always && m.mayLackUndated() {
-			again, _ := m.part(m.set.Created, false)
+			m.set.Uncut = true
+			again, _ := m.part(m.set.Created)
 			again.Requests += total.Requests
 			return again
 		}
@@ -173,11 +174,11 @@ func (m *Machine) noneUndated() bool {
 // It reads a part that does not fit to its end all the same. Only then does it know where its rows were
 // created, so that the parts fit, and the rows are published meanwhile. So a set of n rows takes some 2n/1000
 // requests. To halve it blindly would take a full page at each level, and learn nothing from it of the rest.
-func (m *Machine) part(created Span, divisible bool) (Outcome, []Span) {
+func (m *Machine) part(created Span) (Outcome, []Span) {
 	r := m.r
 	r.stale = true // the service may grant fewer rows by now, or more
 	p := m.newPass(created, r.size)
-	if divisible && !created.Single() {
+	if !m.set.Uncut && !created.Single() {
 		p.known = map[Day]int{}
 	}
 	p.forward()
@@ -210,7 +211,7 @@ func (m *Machine) part(created Span, divisible bool) (Outcome, []Span) {
 		}
 	}
 	switch {
-	case divisible && !r.undated && len(parts) > 1:
+	case !r.undated && len(parts) > 1:
 		return o, parts
 	case p.lacks != "":
 		o.Why, o.ButRows = p.complaint(o.Rows), p.exact && !m.block
@@ -250,6 +251,10 @@ func (m *Machine) repeat(first *pass, most int) Outcome {
 	l.enter(first)
 	if m.set.Once {
 		o.Whole, o.Why = r.CountsAll && l.shown(l.count), "it takes several pages and was read once"
+		// More passes would not read the rows that the service counts, or announces, behind the last page.
+		if !o.Whole && o.Rows > 0 && (!first.exact && !first.endless || first.contradicted(first.rows)) {
+			o.Why, m.failed = first.complaint(o.Rows), true
+		}
 		return o
 	}
 	unsound := 0 // so many passes in a row

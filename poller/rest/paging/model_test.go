@@ -3,6 +3,7 @@ package paging
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/storestream/storestream/internal/rounds"
@@ -52,6 +53,7 @@ func TestARowThatFailsAndPagesThatAreTooHeavyKeepNoOtherRowFromBeingRead(t *test
 		s.changes, s.pages, s.countLast, s.count = 0, 0, false, countTotal
 		s.more = moreTrue
 		s.failing()
+		s.omitting()
 		s.hiccups, s.wall = false, 0
 		r := s.reader(0)
 		if rapid.Bool().Draw(t, "asks for what is granted") {
@@ -95,6 +97,7 @@ func TestACountedPassThatIsWholeHasNoMissingRowWhateverTheInterleaving(t *testin
 		if chance { // or hardly a pass over several pages is whole
 			s.count, s.changes, s.cached, s.hollow = countTotal, min(s.changes, 3), 0, 0
 			s.countLast = s.countLast || s.uneven == 2
+			s.omits, s.bad, s.heavy = 0, nil, 0
 		}
 		r := s.reader(0)
 		if rapid.IntRange(0, 3).Draw(t, "grants what is asked for") > 0 || chance {
@@ -299,16 +302,17 @@ func TestADayInRandomOrderIsClosedByChanceBelowTheBound(t *testing.T) {
 		}
 		if !moves && o.Paged {
 			if quiet++; !o.Whole {
-				stayed++
-				t.Logf("a day of which nothing moved was not closed: %s", o.Why)
+				if stayed++; !strings.Contains(o.Why, "for ever") {
+					t.Fatalf("a day of which nothing moved was not closed: %s", o.Why)
+				}
 			}
 		}
 	})
 	t.Logf("%d of %d reads closed the day, by chance %d of which nothing moved and %d that rows left", closed,
 		all, quiet, shrunk)
-	// By chance, pages in random order may repeat so often that they seem to have no end.
-	if stayed > 1+quiet/1000 {
-		t.Errorf("%d of %d days of which nothing moved were not closed", stayed, quiet)
+	// By chance, pages in random order may repeat so often that they seem to have no end: once in 2,000 days.
+	if stayed > 3+quiet/1000 {
+		t.Errorf("%d of %d days of which nothing moved seemed to have no end", stayed, quiet)
 	}
 	if quiet*4 < all || shrunk*20 < all {
 		t.Errorf("of %d reads only %d of quiet days and %d of days that rows left were closed by chance: "+
@@ -356,6 +360,7 @@ func readOpenWindows(t *testing.T, several bool) {
 		s.replicas()
 		s.changing()
 		s.failing()
+		s.omitting()
 		if !several {
 			if s.lag = min(s.lag, 2); s.hollow > 0 || s.lag > 0 || s.grants.dim > 0 {
 				s.grants, s.says = grants{}, 0

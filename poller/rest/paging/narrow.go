@@ -58,7 +58,7 @@ func (r *Reader) resize(size int) { r.size, r.full, r.stale = size, 0, false }
 // fetch asks for a page. If that fails, it asks for the page's places by smaller pages, down to single rows.
 // The answer then has what they gave, and Failed. See "Failures" in the package's comment.
 func (p *pass) fetch(page int) Answer {
-	a := p.get(page, p.size)
+	a := p.look(page, p.size)
 	if a.Failed == "" || a.Beyond {
 		return a
 	}
@@ -108,7 +108,7 @@ func (p *pass) places(from, to int) Answer {
 	p.least = min(p.least, size)
 	for page := from / size; page*size < to && all.More; page++ {
 		p.answers++
-		a := p.get(page, size)
+		a := p.look(page, size)
 		first, end := page*size, (page+1)*size
 		switch {
 		case a.Beyond: // rows have left, or pages of such numbers are not shown

@@ -103,10 +103,30 @@ func (p *pass) says(a Answer, page int) string {
 	case !a.isLast() || a.Failed != "":
 	case page == 0 && len(a.Rows) == 0:
 		return "there are no rows" // it may have none for another reason
+	case a.Unsure: // look has asked for it again
 	case !p.m.set.Growing && len(a.Rows) > 0 && (p.isFull(a) || p.r.short || p.backward && page > 0):
 		return "no more follow" // it may show a row that has left
 	}
 	return ""
+}
+
+// look asks for a page. If the answer does not say whether more follow, look asks for the page behind it. If
+// that has nothing, look asks for the first one again: its rows are then read after that was known, and it is
+// the last page.
+func (p *pass) look(page, size int) Answer {
+	a := p.get(page, size)
+	if !a.Unsure {
+		return a
+	}
+	a.Rows = slices.Clone(a.Rows)
+	next := p.get(page+1, size)
+	if next.More || len(next.Rows) > 0 {
+		a.More, a.Unsure = true, false
+		return a
+	}
+	again := p.get(page, size)
+	again.Count, again.Doubt = max(again.Count, a.Count), cmp.Or(again.Doubt, a.Doubt, next.Doubt)
+	return again
 }
 
 func (p *pass) get(page, size int) Answer {
@@ -192,12 +212,14 @@ func (p *pass) different() []uint64 {
 // A service may show only so many pages of a set, and say of the last that nothing follows. That page is
 // full then, and unless the count contradicts it, only this gives it away. So the end of its rows is asked
 // for with pages of a row less: of page+1 full pages, the last page+1 rows stand on page number page+1.
-// hidden: they do not.
+// hidden: they do not. If page 0 is the last of a set that gains no rows, more than one row there shows that
+// others are hidden.
 func (p *pass) endsWith(page int, a Answer) {
 	p.last, p.end, p.said, p.exact, p.hidden = page, len(a.Rows), a.Count, a.isLast(), false
 	if size := p.end - 1; p.exact && p.isFull(a) && !p.r.CountsAll && page+1 < size {
 		b := p.get(page+1, size)
-		p.hidden = len(b.Rows) == 0 && (!b.More || b.Failed != "") // an empty page in the middle says more
+		p.hidden = len(b.Rows) == 0 && (!b.More || b.Failed != "") || // an empty page in the middle says more
+			page == 0 && !p.m.set.Growing && len(b.Rows) > 1
 	}
 }
 

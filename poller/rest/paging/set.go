@@ -13,6 +13,8 @@ type Set struct {
 	// Today is the last day for which the service is asked: it may refuse later ones. Zero means that there is
 	// no such day.
 	Today Day
+	// Uncut is set if the set is not cut: the service cannot be asked for a part of it.
+	Uncut bool
 	// Once limits the reading to one pass, even if that does not show that the pass met every row.
 	Once bool
 	// Began is the time at which the reading begins, in the unit of Row.Updated, by the clock that stamps rows.
@@ -26,6 +28,8 @@ type Answer struct {
 	Rows []Row
 	// More is set if more pages follow.
 	More bool
+	// Unsure is set if the page has rows, and the answer does not say whether more follow.
+	Unsure bool
 	// Count is how many rows the set has, or this page: services differ. -1 if it is absent.
 	Count int
 	// Size is how many rows a page has by the service's own word. -1 if it is absent.

@@ -54,6 +54,8 @@ type shelf struct {
 	bad         map[uint64]bool
 	heavy, wall int
 	hiccups     bool
+	// omits: 1: an answer leaves out that no more follow, 2: it never says whether they do, 0: it always does.
+	omits int
 	// arrivals: rows come into the day that is over. arrived is when, of each that ever was in it.
 	arrivals bool
 	arrived  map[uint64]int64
@@ -156,7 +158,19 @@ func (s *shelf) faulty() *shelf {
 	s.replicas()
 	s.changing()
 	s.failing()
+	s.omitting()
 	return s
+}
+
+// omitting draws whether answers leave out if more follow. If they never say so, an empty or a refused answer
+// looks like the end wherever it comes.
+func (s *shelf) omitting() {
+	most := 1
+	if !s.faults && s.hollow == 0 && s.lag == 0 && s.uneven == 0 && s.grants == (grants{}) &&
+		s.more != moreForEver {
+		most = 2
+	}
+	s.omits = rapid.IntRange(0, most).Draw(s.t, "leaves out whether more follow")
 }
 
 // failing draws which requests fail.
@@ -338,6 +352,15 @@ func (s *shelf) draw(rows []Row) {
 }
 
 func (s *shelf) ask(created Span, page, size int) (Answer, error) {
+	a, err := s.tell(created, page, size)
+	if s.omits == 2 || s.omits == 1 && !a.More {
+		a.More, a.Unsure = false, len(a.Rows) > 0
+	}
+	return a, err
+}
+
+// tell is the whole answer to a question.
+func (s *shelf) tell(created Span, page, size int) (Answer, error) {
 	if s.answered++; s.answered > 1 {
 		s.change()
 	}
