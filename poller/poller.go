@@ -72,7 +72,7 @@ func (p *Poller) RestorePublished(r watermark.Published) {
 // Close frees the poller's memory. After it only Status may be called.
 func (p *Poller) Close() {
 	p.state.dedup.rows.Close()
-	p.cfg.Sweep.Scratch.Close()
+	p.sweeper.forget()
 }
 
 // Status is safe to call from any goroutine.

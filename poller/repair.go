@@ -132,7 +132,7 @@ func (s *sweeper) write(differences []reconcile.Difference, part *watermark.Swep
 		}
 		s.writer.commitIfFull(&tx)
 	}
-	if ids, _ := s.inHand.Part(); !doubt && ids.All() && s.inHand.Report().Nameless <= len(nameless) {
+	if !doubt && s.inHand.Part().All() && s.inHand.Report().Nameless <= len(nameless) {
 		for _, key := range state.deadLetters.unmet() {
 			state.deadLetters.remove(&tx, key)
 			s.writer.commitIfFull(&tx)
@@ -158,7 +158,7 @@ func doubtThatGone(c reconcile.Report, gone int) string {
 func (s *sweeper) endPart(tx watermark.Transaction, part, total watermark.Swept) error {
 	mark, result := &s.state.mark, part
 	say, what := s.cfg.Log.Info, "part of the sweep finished"
-	if ids, _ := s.inHand.Part(); ids.Last == math.MaxInt64 {
+	if ids := s.inHand.Part(); ids.Last == math.MaxInt64 {
 		mark.LastSweep, mark.Swept, mark.Sweep = s.cfg.wall(), &total, nil
 		sweptPolicies(s.cfg, mark, total)
 		result, what = total, "sweep finished"

@@ -424,7 +424,7 @@ func TestMoreThanTheNumberThatIsConfirmedIsHeld(t *testing.T) {
 func TestAConfirmationCountsForAllPartsOfASweepTogether(t *testing.T) {
 	for confirmed, most := range map[int]int{600: 600, 400: 400} {
 		s := openShop(t, 1200, func(c *Config) {
-			c.Sweep.Tombstone, c.Sweep.ByID, c.Sweep.Memory = true, true, 24*1200
+			c.Sweep.Tombstone, c.Sweep.ByID, c.Sweep.MaxSuspects = true, true, 250
 		})
 		for id := range int64(1200) {
 			if id%2 == 0 {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,7 +18,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/internal/metrics"
-	"github.com/storestream/storestream/internal/reconcile"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -39,7 +37,6 @@ type shop struct {
 	metrics *metrics.Set
 	config  Config // of the next takeover
 	poller  *Poller
-	scratch int64 // bytes of a sweep's file
 	// How the topic takes transactions (Session).
 	maxRows        func() int
 	maxRecordBytes int
@@ -197,7 +194,6 @@ func (s *shop) takeOver() {
 		s.poller.sweeper.end()
 	}
 	c := s.config
-	c.Sweep.Scratch = reconcile.NewScratch(os.TempDir(), s.scratch)
 	s.poller = New(c)
 	from, begun, ends := s.mark.DedupFrom.Millis(), map[int64]bool{}, map[int64]int64{}
 	for _, r := range s.topic {

@@ -32,10 +32,11 @@ func newSweeps(w *world) *sweeps {
 		showed: map[int64]bool{}}
 	w.config.Sweep = SweepConfig{Tombstone: true, Source: func() Source { return s }, Topic: s.topic,
 		Turn: make(chan struct{}, 1)}
-	if rapid.Bool().Draw(w.t, "in parts") { // of three rows at most
+	if rapid.Bool().Draw(w.t, "in parts") {
 		w.config.Sweep.ByID = rapid.Bool().Draw(w.t, "by id")
-		w.config.Sweep.Memory = int64(memoryFor(3)*16/11 + 15)
-		w.scratch = rapid.SampledFrom([]int64{0, 1 << 20}).Draw(w.t, "scratch")
+		if rapid.Bool().Draw(w.t, "in a file") { // for more than three rows
+			w.config.Sweep.Memory, w.config.Sweep.Scratch = 256, 1<<20
+		}
 		w.config.Sweep.MaxSuspects = rapid.IntRange(2, 5).Draw(w.t, "suspects")
 	}
 	return s

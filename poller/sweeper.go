@@ -34,7 +34,7 @@ type SweepConfig struct {
 	// MaxSuspects, Memory and Scratch are those of reconcile.Config, with its defaults.
 	MaxSuspects int
 	Memory      int64
-	Scratch     *reconcile.Scratch
+	Scratch     int64
 	// ByID: Source reads ranges of ids, in the order of ids.
 	ByID bool
 }
@@ -94,6 +94,8 @@ type sweeper struct {
 	retry  backoff.BackOff
 	next   time.Time   // not before this, after a failure
 	inHand *comparison // or nil
+	// newest is the sweep's newest part, also when it is over, or nil. The next part takes over its reading.
+	newest *reconcile.Comparison
 	// sweepFirst is set after an erase that failed: a sweep that is due comes before the next try.
 	sweepFirst bool
 }
@@ -296,23 +298,23 @@ func (s *sweeper) start(ctx context.Context, erase bool) {
 		c.Log.Info("looking for the rows to erase", zap.Int("rows", len(compare.IDs)))
 	} else {
 		if mark.Sweep.From != nil {
-			compare.From = *mark.Sweep.From
+			compare.From, compare.Before = *mark.Sweep.From, s.newest
+		} else {
+			s.forget()
 		}
 		c.Log.Info("sweep begins", zapRequest(mark.Sweep.Request), zap.Int64("from_id", compare.From))
 	}
 	w := &comparison{Comparison: reconcile.New(compare), erase: erase, began: c.wall()}
-	s.inHand = w
+	if s.inHand = w; !erase {
+		s.newest = w.Comparison
+	}
 	s.work(ctx, "reading", func(ctx context.Context) error {
 		if !erase {
 			defer func() { <-c.Sweep.Turn }()
 		}
-		err := w.First(ctx, func(topicRows, sourceRows int) {
+		return w.First(ctx, func(topicRows, sourceRows int) {
 			s.board.change(func(s *Status) { s.Sweep.Rows, s.Sweep.Of = sourceRows, topicRows })
 		})
-		if lacks := compare.Scratch.Err(); lacks != nil && compare.From == math.MinInt64 {
-			c.Log.Warn(reconcile.WithoutScratch, zap.Error(lacks))
-		}
-		return err
 	})
 }
 
@@ -330,6 +332,14 @@ func (s *sweeper) work(ctx context.Context, doing string, part func(context.Cont
 		defer Recover("the sweep", &err)
 		err = part(ctx)
 	}()
+}
+
+// forget drops what was read for later parts.
+func (s *sweeper) forget() {
+	if s.newest != nil {
+		s.newest.Close()
+		s.newest = nil
+	}
 }
 
 // fail gives the comparison up for now.

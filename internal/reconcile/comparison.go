@@ -17,10 +17,13 @@ import (
 // Comparison compares one part of a resource, or named rows of it, once. It is for one goroutine at a time.
 // Only See may be called beside it.
 type Comparison struct {
-	cfg      Config
-	part     Range
-	crowded  bool
-	ends     []int64 // how far the topic was read for every suspect
+	cfg  Config
+	part Range
+	// notes are what a First has read of both sides, also of the ids behind the part. It read the topic to
+	// notesEnd. ends is how far it was read for every suspect.
+	notes    *rowset.Sorter
+	notesEnd []int64
+	ends     []int64
 	suspects map[int64]*suspect
 	kept     int // bytes of the suspects
 	// letters are the part's rows that cannot be published.
@@ -30,9 +33,6 @@ type Comparison struct {
 	// everywhere is set once a full reading has looked for every suspect.
 	everywhere bool
 	report     Report
-	// rows are the topic's rows. A row is marked once the source has shown it. They are empty but while First
-	// reads a part.
-	rows *rowset.Table
 
 	mu       sync.Mutex // of what See changes, while another goroutine is in a look
 	watching bool       // First is over, so See counts
@@ -69,19 +69,27 @@ func New(cfg Config) *Comparison {
 	cfg.MaxSuspects = cmp.Or(cfg.MaxSuspects, 100_000)
 	cfg.Memory = cmp.Or(cfg.Memory, 128<<20)
 	cfg.MaxRecordBytes = cmp.Or(cfg.MaxRecordBytes, math.MaxInt)
-	cfg.Scratch = cmp.Or(cfg.Scratch, NewScratch("", 0))
-	return &Comparison{cfg: cfg, part: Range{cfg.From, math.MaxInt64}, letters: map[int64]bool{},
-		suspects: map[int64]*suspect{}, rows: &rowset.Table{}}
+	c := &Comparison{cfg: cfg, part: Range{cfg.From, math.MaxInt64}, letters: map[int64]bool{},
+		suspects: map[int64]*suspect{}, notes: &rowset.Sorter{}}
+	if b := cfg.Before; b != nil {
+		c.notes, c.notesEnd, c.nameless, c.cfg.Before = b.notes, b.notesEnd, b.nameless, nil
+		c.report.Nameless, c.report.Shown = b.report.Nameless, b.report.Shown
+	}
+	return c
 }
 
 // Next returns the comparison of the part behind this one. Its report has the figures of both.
 func (c *Comparison) Next() *Comparison {
-	c.cfg.From = c.part.Last + 1
-	next := New(c.cfg)
+	cfg := c.cfg
+	cfg.From, cfg.Before = c.part.Last+1, c
+	next := New(cfg)
 	next.report = c.Report()
-	next.report.Nameless = 0 // each part meets them
 	return next
 }
+
+// Close drops what First has read for the parts behind. It has to follow the last part that is compared, if
+// there are more.
+func (c *Comparison) Close() { c.notes.Close() }
 
 // First reads both sides once. It calls progress now and then, with the rows of the topic and of the source
 // so far. Named rows are all suspects, and only the topic is read for them. After an error the comparison is
@@ -98,16 +106,17 @@ func (c *Comparison) First(ctx context.Context, progress func(topicRows, sourceR
 	}
 	c.everywhere = c.cfg.ByID
 	for _, id := range c.cfg.IDs {
-		c.suspect(id)
+		s := c.newSuspect(id)
+		c.suspects[id] = &s
+		c.count(&s)
 	}
 	wanted := func(id int64) bool { return c.suspects[id] != nil }
 	c.ends, err = c.cfg.Topic(ctx, nil, wanted, c.fold)
 	return err
 }
 
-// Part returns the ids that First read. crowded reports whether the part ended there because more rows
-// differed than one part takes in.
-func (c *Comparison) Part() (ids Range, crowded bool) { return c.part, c.crowded }
+// Part returns the ids that First compared. It ends below the highest id if no more rows that differ had room.
+func (c *Comparison) Part() Range { return c.part }
 
 // Partitions is the number of the topic's partitions when it was last read.
 func (c *Comparison) Partitions() int { return len(c.ends) }
@@ -154,7 +163,7 @@ func (c *Comparison) Look(ctx context.Context) error {
 		large := s.row != nil && c.tooLarge(s.row)
 		if c.letters[id] = large || s.reject != nil; !c.letters[id] {
 			delete(c.letters, id)
-		} else if !s.named && (large || c.hasLetter(id, versionOfReject(s.reject).Hash)) {
+		} else if !s.named && (large || c.hasLetter(id, watermark.DeadLetterHash(s.reject.Row))) {
 			c.Forget(id)
 		}
 	}
@@ -174,7 +183,7 @@ func (c *Comparison) readAgain(ctx context.Context, rows []Suspect, looked map[i
 		empty = empty || a.Empty
 		for i := range a.Rows {
 			if s := looked[a.Rows[i].ID]; s != nil {
-				s.show(sightingOf(&a.Rows[i]))
+				s.showRow(&a.Rows[i])
 			}
 		}
 		for i := range a.Rejects {
@@ -182,7 +191,7 @@ func (c *Comparison) readAgain(ctx context.Context, rows []Suspect, looked map[i
 			if s := looked[r.ID]; !r.HasID {
 				nameless[watermark.DeadLetterHash(r.Row)] = true
 			} else if s != nil {
-				s.show(sightingOfReject(r))
+				s.showReject(r)
 			}
 		}
 	}
@@ -239,18 +248,10 @@ func (c *Comparison) clear() {
 	}
 }
 
-// suspect returns the suspect id, and makes it if there is none.
-func (c *Comparison) suspect(id int64) *suspect {
-	s := c.suspects[id]
-	if s == nil {
-		_, letter := c.cfg.Letters[id]
-		s = &suspect{shown: notShown, created: schemas.MinInstant, letter: letter, named: c.cfg.IDs != nil}
-		s.topic, s.inTopic = c.inTopic(id)
-		s.topicBefore = s.topic
-		c.suspects[id] = s
-		c.count(s)
-	}
-	return s
+// newSuspect returns a suspect that no read has shown.
+func (c *Comparison) newSuspect(id int64) suspect {
+	_, letter := c.cfg.Letters[id]
+	return suspect{shown: notShown, created: schemas.MinInstant, letter: letter, named: c.cfg.IDs != nil}
 }
 
 // count counts the bytes of a suspect that is new or has changed.

@@ -39,8 +39,10 @@ type Config struct {
 	MaxSuspects int
 	// Memory limits the comparison's memory in bytes, including a batch of the source. Zero means 128 MiB.
 	Memory int64
-	// Scratch keeps what the parts behind this one need. If it is nil, each part reads both sides.
-	Scratch *Scratch
+	// Scratch limits the bytes of the file of what has no room in Memory. Zero means that there is no file.
+	Scratch int64
+	// Before, if not nil, is a comparison of ids before From. What its First has read is not read again.
+	Before *Comparison
 }
 
 // TopicReader folds the newest committed records of the topic and returns the topic's end offsets. It begins

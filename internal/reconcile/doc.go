@@ -38,22 +38,16 @@
 //
 // # Parts
 //
-// Config.Memory bounds the memory of a comparison, however many rows there are. A row takes 20 bytes during
-// First. A comparison is of one part of the table: the ids from Config.From on, as many as have room.
+// Config.Memory bounds the memory of a comparison, however many rows there are. A row takes 24 bytes during
+// First. A comparison is of one part of the table: the ids from Config.From on, up to an end that is found
+// while it reads.
 //
-// How ids are spread is not known beforehand, and the topic has them in no order. So First reads the topic
-// once, and notes each row's id and version in a file (Scratch): runs that are sorted by id. The part's rows
-// are a piece of each run, and so are those of every later part. A source that is read in the order of ids is
-// read part by part. Another one is read once, and its rows are noted in the same file. Before a later part,
-// what has come into the topic meanwhile is noted too, so only the source's rows grow old. Those that changed
-// since differ, and the looks clear them.
-//
-// If the file cannot be written, only the rows of the lowest ids are noted. The part ends with them, and the
-// next one reads both sides again.
-//
-// If more rows differ than may be suspects, the part ends earlier, below the highest eighth of these. The
-// next part begins behind it, and the last one ends at the highest possible id. So the parts cover every id
-// once.
+// How ids are spread is not known beforehand. So a part begins as all ids from the first on. When its rows
+// fill the memory, or more of them differ than may be suspects, the highest eighth of the ids goes, and the
+// part ends below them. Ids above the end are passed over from then on. In the end all rows of the part are
+// held, because no row below its end ever went. The next part begins behind it, and the last one ends at the
+// highest possible id. So the parts cover every id once, however the ids are spread. A source that is read in
+// the order of ids reads no further than the part's end. Another one reads all rows for each part.
 //
 // Comparing changes nothing.
 package reconcile

@@ -2,9 +2,7 @@ package reconcile
 
 import (
 	"context"
-	"errors"
-	"maps"
-	"slices"
+	"math/bits"
 
 	"github.com/storestream/storestream/internal/rowset"
 	"github.com/storestream/storestream/internal/watermark"
@@ -14,233 +12,225 @@ import (
 // progressEvery is how many records of the topic pass between two reports of progress.
 const progressEvery = 10_000
 
-// sighting is a version of a row that the source shows.
-type sighting struct {
-	id      int64
-	version rowset.Version // of one that cannot be published, its hash is that of a dead letter
-	updated schemas.Instant
-	bad     bool // it cannot be published
-	large   bool // it does not fit into a record of the topic
-	// row or reject is it, or both are nil. Then size is how many bytes it has at most, and created its day.
-	row     *schemas.Record
-	reject  *schemas.Reject
-	size    int
-	created schemas.Instant
-}
+// The kinds of notes, in the highest bits beside the version. Those of the source also have how many bits the
+// size of the row has, in the middle. The lowest bits are the day on which the row was created, if it is
+// needed, or the partition of a stray.
+const (
+	topicRow uint32 = iota << kindShift
+	topicTombstone
+	strayRow
+	strayTombstone
+	knownLetter  // of Config.Letters
+	sourceReject // its hash is that of its dead letter
+	sourceLarge  // it does not fit into a record of the topic
+	sourceRow
 
-func sightingOf(row *schemas.Record) *sighting {
-	return &sighting{id: row.ID, version: versionOfRow(row), updated: row.UpdatedAt, row: row}
-}
+	kindShift = 29
+	sizeShift = 24
+	lowest    = 1<<sizeShift - 1
+	dayMillis = 24 * 60 * 60 * 1000
+)
 
-func sightingOfReject(r *schemas.Reject) *sighting {
-	return &sighting{id: r.ID, version: versionOfReject(r), updated: r.UpdatedAt, bad: true, reject: r}
-}
-
-// rowMemory is how many bytes the rows of a part may take, with what Scratch has in memory. The suspects take
-// an eighth of all, at least 1 MiB. Readers of both sides take the rest.
-func (c *Comparison) rowMemory() int { return int(c.cfg.Memory / 16 * 11) }
-
-// readPart is First for a part.
+// readPart is First for a part. It reads both sides, if no part before has done so.
 func (c *Comparison) readPart(ctx context.Context, progress func(topicRows, sourceRows int)) (err error) {
-	scratch := c.cfg.Scratch
-	if c.part.Last, err = scratch.read(ctx, c, progress); err != nil {
-		scratch.Close()
-		return err
+	if c.notes.Len() == 0 {
+		// The notes take eleven sixteenths of the memory. The suspects take an eighth, at least 1 MiB. Readers of
+		// both sides take the rest.
+		c.notes = rowset.NewSorter(int(c.cfg.Memory/16*11), c.cfg.Scratch)
+		err = c.read(ctx, progress)
 	}
-	c.ends = scratch.ends
-	defer func() { scratch.release(c.part.Last) }()
-	memory := c.rowMemory()
-	if scratch.Err() != nil {
-		memory /= 2 // the notes have the other half
+	if err == nil {
+		err = c.compareNotes()
 	}
-	c.rows = rowset.NewTable(memory / rowset.TableRowBytes)
-	defer c.rows.Close()
-	if err := scratch.eachRecord(c.part, c.foldIntoTable); err != nil && !errors.Is(err, errPartFull) {
-		return err
+	// Until the next part the notes must not take memory. If there is no room for them elsewhere, it reads again.
+	if err != nil || c.part.Last == everyID.Last || c.notes.Spill() != nil {
+		c.notes.Close()
 	}
-	for id, s := range c.suspects { // they have strays
-		s.topic, s.inTopic = c.inTopic(id)
-		s.topicBefore = s.topic
-	}
-	if c.cfg.ByID {
-		topicRows := c.rows.Len()
-		err = c.readSource(ctx, c.part, func(read int) { progress(topicRows, read) }, c.meet)
-	} else {
-		err = scratch.eachShown(c.part, c.meet)
-	}
+	c.ends = c.notesEnd
+	return err
+}
+
+// read notes what both sides have of the ids from the part's first on.
+func (c *Comparison) read(ctx context.Context, progress func(topicRows, sourceRows int)) (err error) {
+	c.report.Foreign, c.report.Unread, c.report.Nameless, c.nameless = 0, 0, 0, nil
+	topicRows, sourceRows := 0, 0
+	c.notesEnd, err = c.cfg.Topic(ctx, nil, c.part.Holds, func(p watermark.Published) error {
+		if topicRows++; topicRows%progressEvery == 0 {
+			progress(topicRows, 0)
+		}
+		return c.noteRecord(&p)
+	})
 	if err != nil {
 		return err
 	}
-	c.suspectUnmet()
-	if c.cfg.ByID || len(c.suspects) == 0 {
-		return nil
-	}
-	return scratch.eachRecord(c.part, c.fold) // they say when a suspect was created
-}
-
-// readSource reads the rows of the source with these ids. A source that is read by id may stop behind them.
-func (c *Comparison) readSource(ctx context.Context, ids Range, progress func(read int),
-	take func(*sighting) error) error {
-	read := 0
-	var shown sighting // take does not keep it, but the compiler cannot know
-	for a, err := range c.cfg.Source(ctx, ids, nil) {
-		c.report.Shown = c.report.Shown || len(a.Rows) > 0
-		beyond := false
-		for i := 0; i < len(a.Rows) && err == nil; i++ {
-			shown = *sightingOf(&a.Rows[i])
-			err = take(&shown)
-			beyond = beyond || a.Rows[i].ID > c.part.Last
-		}
-		for i := 0; i < len(a.Rejects) && err == nil; i++ {
-			if r := &a.Rejects[i]; r.HasID {
-				err = take(sightingOfReject(r))
-			} else if c.report.Nameless++; len(c.nameless) < mostNameless {
-				c.nameless = append(c.nameless, *r)
-			}
-		}
-		if err != nil || c.cfg.ByID && beyond { // the rest lies behind the part
+	for id := range c.cfg.Letters {
+		if err := c.note(id, rowset.Version{}, knownLetter); err != nil {
 			return err
 		}
-		read += len(a.Rows) + len(a.Rejects)
-		progress(read)
+	}
+	for a, err := range c.cfg.Source(ctx, c.part, nil) {
+		c.report.Shown = c.report.Shown || len(a.Rows) > 0
+		for i := 0; i < len(a.Rows) && err == nil; i++ {
+			err = c.noteRow(&a.Rows[i])
+		}
+		for i := 0; i < len(a.Rejects) && err == nil; i++ {
+			err = c.noteReject(&a.Rejects[i])
+		}
+		if err != nil {
+			return err
+		}
+		sourceRows += len(a.Rows) + len(a.Rejects)
+		progress(topicRows, sourceRows)
 	}
 	return nil
 }
 
-// errPartFull says that a part has as many rows as it may.
-var errPartFull = errors.New("the part ends here")
+// note adds a note of a row, if it is not of an id before the part.
+func (c *Comparison) note(id int64, v rowset.Version, beside uint32) error {
+	if !c.part.Holds(id) {
+		return nil
+	}
+	return c.notes.Add(rowset.NoteOf(id, v, beside))
+}
 
-// foldIntoTable notes a record of the topic. The records of rows come by id. The part ends before one that
-// has no room.
-func (c *Comparison) foldIntoTable(p watermark.Published) error {
+func (c *Comparison) noteRecord(p *watermark.Published) error {
+	beside := topicRow | dayOf(p.CreatedAt)
 	switch {
-	case p.Foreign: // each part meets them
-		if c.part.First == everyID.First && p.Unread {
-			c.report.Unread++
-		} else if c.part.First == everyID.First && !p.Tombstone {
-			c.report.Foreign++
-		}
-	case !c.part.Holds(p.ID):
+	case p.Unread:
+		c.report.Unread++
+		return nil
+	case p.Foreign && !p.Tombstone:
+		c.report.Foreign++
+		return nil
+	case p.Foreign:
+		return nil
 	case p.Stray:
-		s := c.suspect(p.ID)
-		s.fold(p)
-		if c.count(s); len(s.strays) == 0 {
-			c.Forget(p.ID)
-		}
-		c.makeRoom()
-	case p.Tombstone:
-		c.rows.Remove(p.ID)
-	case !c.rows.Put(p.ID, rowset.VersionOf(p.UpdatedAt, p.Hash)):
-		c.part.Last = p.ID - 1
-		c.Forget(p.ID) // it may have a stray
-		return errPartFull
+		beside = strayRow | uint32(p.Partition)&lowest
+	}
+	if p.Tombstone {
+		beside += topicTombstone - topicRow
+	}
+	return c.note(p.ID, rowset.VersionOf(p.UpdatedAt, p.Hash), beside)
+}
+
+func (c *Comparison) noteRow(row *schemas.Record) error {
+	beside := sourceRow
+	if c.tooLarge(row) {
+		beside = sourceLarge
+	}
+	if !c.cfg.ByID {
+		beside |= dayOf(c.cfg.CreatedAt(row.Value))
+	}
+	return c.note(row.ID, versionOfRow(row), beside|sizeOf(len(row.Value)))
+}
+
+func (c *Comparison) noteReject(r *schemas.Reject) error {
+	if r.HasID {
+		v := rowset.VersionOf(r.UpdatedAt, watermark.DeadLetterHash(r.Row))
+		return c.note(r.ID, v, sourceReject|sizeOf(len(r.Row)+len(r.Err)))
+	}
+	if c.report.Nameless++; len(c.nameless) < mostNameless {
+		c.nameless = append(c.nameless, *r)
 	}
 	return nil
 }
 
-// makeRoom lets the part end earlier if more rows differ than one part takes in.
-func (c *Comparison) makeRoom() {
-	for {
-		n := len(c.suspects) + len(c.letters)
-		if n < 2 || n <= c.cfg.MaxSuspects && c.kept <= int(max(c.cfg.Memory/8, 1<<20)) {
-			return
+// compareNotes compares the rows that were noted, by id. The part ends before one that has no room if it
+// differs.
+func (c *Comparison) compareNotes() error {
+	id, s, met := c.part.First, c.newSuspect(c.part.First), false
+	err := c.notes.Each(func(n *rowset.Note) bool {
+		if next := n.ID(); next > id {
+			if c.judge(id, &s, met); c.full() {
+				c.part.Last, s, met = next-1, suspect{}, false
+				return false
+			}
+			id, s, met = next, c.newSuspect(next), false
 		}
-		ids := slices.AppendSeq(slices.Collect(maps.Keys(c.suspects)), maps.Keys(c.letters))
-		slices.Sort(ids)
-		if ids = slices.Compact(ids); len(ids) < 2 {
-			return
+		if c.part.Holds(n.ID()) {
+			met = c.takeNote(&s, n) || met
 		}
-		c.endEarlier(ids)
-		c.crowded = true
-	}
+		return true
+	})
+	c.judge(id, &s, met)
+	return err
 }
 
-// endEarlier lets the part end below the highest eighth of these ids, of which there are two or more, or
-// where it ends already.
-func (c *Comparison) endEarlier(ids []int64) {
-	slices.Sort(ids)
-	c.part.Last = min(c.part.Last, ids[max(1, len(ids)*7/8)]-1)
-	for id := range c.suspects {
-		if id > c.part.Last {
-			c.Forget(id)
-		}
-	}
-	maps.DeleteFunc(c.letters, func(id int64, _ bool) bool { return id > c.part.Last })
-}
-
-// inTopic returns the version of row id in the topic, as far as First has read it. false: the topic has none.
-func (c *Comparison) inTopic(id int64) (v rowset.Version, there bool) {
-	v, there = c.rows.Get(id)
-	v.Marked = false
-	return v, there
-}
-
-// meet takes one row of the source. A source may repeat a row. One that cannot be published counts as a dead
-// letter even if the topic still holds an older version.
-func (c *Comparison) meet(shown *sighting) error {
-	id := shown.id
-	v, inTopic := c.rows.Get(id)
-	if !c.part.Holds(id) || !inTopic && !shown.bad && shown.version.Millis < c.cfg.Start.Millis() {
-		return nil // the reading includes it by its created_at; by its updated_at the topic does not
-	}
-	if inTopic && !v.Marked {
-		c.rows.Mark()
-	}
-	differs := c.suspects[id]
-	_, letter := c.cfg.Letters[id]
-	equal := inTopic && !shown.bad && v.Equal(shown.version.Millis, shown.version.Hash)
+// takeNote tells s what a note says, and reports whether the source showed the row in it. The notes of the
+// topic come first.
+func (c *Comparison) takeNote(s *suspect, n *rowset.Note) (met bool) {
+	id, v, kind := n.ID(), n.Version(), n.Beside>>kindShift<<kindShift
+	updated, day := schemas.InstantOfMillis(v.Millis), dayAt(n.Beside)
+	equal := s.inTopic && v == s.topic
 	switch {
-	case shown.bad:
-		c.letters[id] = true
-		if !c.hasLetter(id, shown.version.Hash) {
-			c.showSuspect(shown)
+	case kind < knownLetter:
+		p := watermark.Published{ID: id, UpdatedAt: updated, Hash: v.Hash, CreatedAt: day,
+			Tombstone: kind == topicTombstone || kind == strayTombstone}
+		if kind >= strayRow {
+			p.Stray, p.Partition = true, int32(n.Beside&lowest)
 		}
-	case equal && !letter && (differs == nil || len(differs.strays) == 0):
-		return nil // also the topic's version beside another one: the looks find out which is the row
-	case !equal && (shown.large || shown.row != nil && c.tooLarge(shown.row)):
+		s.fold(p)
+		return false
+	case kind == knownLetter:
+		return false
+	case kind == sourceReject: // a dead letter even if the topic still holds an older version
 		c.letters[id] = true
-	default:
-		c.showSuspect(shown)
+		if c.hasLetter(id, v.Hash) {
+			return true
+		}
+		v = rejected
+	case !s.inTopic && updated < c.cfg.Start:
+		return false // the reading includes it by its created_at; by its updated_at the topic does not
+	case equal && !s.letter && len(s.strays) == 0:
+		return true // also the topic's version beside another one: the looks find out which is the row
+	case !equal && kind == sourceLarge:
+		c.letters[id] = true
+		return true
 	}
-	c.makeRoom()
-	return nil
+	if s.show(v, updated) {
+		if s.unseen = 1 << (n.Beside >> sizeShift & 31); day > schemas.MinInstant {
+			s.created = day
+		}
+	}
+	return true
 }
 
-func (c *Comparison) showSuspect(shown *sighting) {
-	s := c.suspect(shown.id)
-	s.show(shown)
-	c.count(s)
-}
-
-// suspectUnmet makes suspects of the rows that the source did not show: those of the topic and those with a
-// dead letter. It counts the part's rows.
-func (c *Comparison) suspectUnmet() {
-	for id, v := range c.rows.All() {
-		if c.part.Holds(id) && !v.Marked && v.Millis >= c.cfg.Start.Millis() {
-			c.suspect(id)
-			c.makeRoom()
-		}
-	}
-	for id := range c.cfg.Letters {
-		if c.part.Holds(id) && !c.letters[id] {
-			c.suspect(id)
-			c.makeRoom()
-		}
-	}
-	for id, v := range c.rows.All() {
-		switch {
-		case !c.part.Holds(id):
-			continue
-		case v.Marked && !c.letters[id]:
-			c.report.SourceRows++
-		case !v.Marked && v.Millis < c.cfg.Start.Millis():
-			c.report.Early++
-		}
+// judge counts a row, and makes it a suspect if it differs: if the source showed another version, or no
+// version of a row of the topic, or if its dead letter or a stray is too much.
+func (c *Comparison) judge(id int64, s *suspect, met bool) {
+	early := s.inTopic && !met && s.topic.Millis < c.cfg.Start.Millis()
+	if s.inTopic {
 		c.report.TopicRows++
 	}
-	for id, s := range c.suspects {
-		if s.isRow() && !s.inTopic && !c.letters[id] {
-			c.report.SourceRows++
-		}
+	if early {
+		c.report.Early++
 	}
+	if met && !c.letters[id] {
+		c.report.SourceRows++
+	}
+	if len(s.versions) > 0 || s.inTopic && !met && !early || len(s.strays) > 0 || s.letter && !c.letters[id] {
+		kept := *s
+		kept.topicBefore = s.topic
+		c.suspects[id] = &kept
+		c.count(&kept)
+	}
+}
+
+// full reports whether the part takes in no more rows that differ.
+func (c *Comparison) full() bool {
+	n := len(c.suspects) + len(c.letters)
+	return n > 0 && (n >= c.cfg.MaxSuspects || c.kept >= int(max(c.cfg.Memory/8, 1<<20)))
+}
+
+// sizeOf returns the bits beside a version for the size of a row.
+func sizeOf(bytes int) uint32 { return uint32(bits.Len(uint(bytes))) << sizeShift }
+
+// dayOf returns the lowest bits for a day.
+func dayOf(i schemas.Instant) uint32 {
+	return uint32((i.Millis()-schemas.MinInstant.Millis())/dayMillis) & lowest
+}
+
+// dayAt returns the day in the lowest bits.
+func dayAt(beside uint32) schemas.Instant {
+	return schemas.InstantOfMillis(schemas.MinInstant.Millis() + int64(beside&lowest)*dayMillis)
 }

@@ -147,30 +147,34 @@ func (s *suspect) fold(p watermark.Published) {
 	}
 }
 
-// show notes that a read of the comparison shows this version. A source may show an older one beside the
-// row, also one that cannot be published. A good one that is as new as a bad one is the row.
-func (s *suspect) show(shown *sighting) {
-	state, updated := shown.version, shown.updated
-	if shown.bad {
-		state = rejected
-	}
+// show notes that a read of the comparison shows this state, of this updated_at. It returns false if a newer
+// one was shown before: a source may show an older version beside the row, also one that cannot be published.
+// A good one that is as new as a bad one is the row. After true the caller notes what it has of the state.
+func (s *suspect) show(state rowset.Version, updated schemas.Instant) bool {
 	if !slices.Contains(s.versions, state) {
 		s.versions = append(s.versions, state)
 	}
-	if s.shown != notShown && (updated < s.updated || shown.bad && s.isRow() && updated == s.updated) {
-		return
+	if s.shown != notShown && (updated < s.updated || state == rejected && s.isRow() && updated == s.updated) {
+		return false
 	}
-	s.shown, s.updated, s.row, s.reject, s.unseen = state, updated, nil, nil, shown.size
-	switch {
-	case shown.row != nil:
-		kept := *shown.row
-		kept.Value = slices.Clone(shown.row.Value)
+	s.shown, s.updated, s.row, s.reject, s.unseen = state, updated, nil, nil, 0
+	return true
+}
+
+// showRow is show for a row. It keeps a copy.
+func (s *suspect) showRow(row *schemas.Record) {
+	if s.show(versionOfRow(row), row.UpdatedAt) {
+		kept := *row
+		kept.Value = slices.Clone(row.Value)
 		s.row = &kept
-	case shown.reject != nil:
-		kept := *shown.reject
+	}
+}
+
+// showReject is show for a row that cannot be published. It keeps a copy.
+func (s *suspect) showReject(r *schemas.Reject) {
+	if s.show(rejected, r.UpdatedAt) {
+		kept := *r
 		s.reject = &kept
-	case shown.created > schemas.MinInstant:
-		s.created = shown.created
 	}
 }
 
@@ -215,9 +219,4 @@ func (s *suspect) delivered() bool {
 
 func versionOfRow(row *schemas.Record) rowset.Version {
 	return rowset.VersionOf(row.UpdatedAt, schemas.Hash(row.Value))
-}
-
-// versionOfReject returns the version of a row that cannot be published, with the hash of its dead letter.
-func versionOfReject(r *schemas.Reject) rowset.Version {
-	return rowset.VersionOf(r.UpdatedAt, watermark.DeadLetterHash(r.Row))
 }

@@ -1,5 +1,5 @@
 // Package rowset remembers one Version of each of many rows in little memory. Deduplication keeps the rows
-// that were published in a Set. A comparison keeps what it reads in a Spill, and a part of it in a Table.
+// that were published in it, and a comparison keeps the rows that the topic holds.
 package rowset
 
 import (
@@ -38,6 +38,8 @@ const (
 	entryBytes   = 20
 	shardMinimum = 8
 	shardSmall   = 128 // entries up to which a table doubles: it grows often, and takes little memory
+	// A table of so many bytes lies outside the heap. A set of some 100,000 rows has such tables.
+	mappedBytes = 8 << 10
 )
 
 // entry is 160 bits: the id (64), the updated_at in milliseconds since MinInstant (49, which reach past
@@ -50,7 +52,7 @@ type entry [5]uint32
 type shard struct {
 	entries []entry
 	n       int
-	memory  area[entry] // of entries
+	mapped  []byte // the memory of entries, if that is not on the heap
 }
 
 const (
@@ -92,9 +94,12 @@ func pack(id int64, v Version) entry {
 }
 
 func (e *entry) used() bool { return e[4]&usedBit != 0 }
-func (e *entry) id() int64  { return int64(uint64(e[0]) | uint64(e[1])<<32) }
 
-func (e *entry) version() Version {
+// ID is the row's id.
+func (e *entry) ID() int64 { return int64(uint64(e[0]) | uint64(e[1])<<32) }
+
+// Version is what pack was given.
+func (e *entry) Version() Version {
 	t := uint64(e[2]) | uint64(e[3]&(1<<17-1))<<32
 	h := uint64(e[3]>>17) | uint64(e[4]>>2)<<15
 	return Version{Millis: int64(t) + epochMillis, Hash: h, Marked: e[4]&markBit != 0}
@@ -128,7 +133,7 @@ func (s *shard) find(id int64, h uint64) (at int, found bool) {
 		if !e.used() {
 			return at, false
 		}
-		if e.id() == id {
+		if e.ID() == id {
 			return at, true
 		}
 		if at++; at == len(s.entries) {
@@ -152,7 +157,7 @@ func (s *Set) Get(id int64) (Version, bool) {
 	if !found {
 		return Version{}, false
 	}
-	return sh.entries[at].version(), true
+	return sh.entries[at].Version(), true
 }
 
 // Put remembers v for id; false: the cap is reached and id was not there.
@@ -203,12 +208,11 @@ func (s *Set) grow(h uint64, maxBytes int) bool {
 func (s *shard) rehash(size int, keep func(*entry) bool) {
 	old := *s
 	*s = shard{}
-	s.memory = newArea[entry](size)
-	s.entries = s.memory.elements
+	s.entries, s.mapped = allocate[entry](size)
 	for i := range old.entries {
 		e := &old.entries[i]
 		if e.used() && keep(e) {
-			at, _ := s.find(e.id(), spread(e.id()))
+			at, _ := s.find(e.ID(), spread(e.ID()))
 			s.entries[at] = *e
 			s.n++
 		}
@@ -218,7 +222,7 @@ func (s *shard) rehash(size int, keep func(*entry) bool) {
 
 // free gives the table back.
 func (s *shard) free() {
-	s.memory.free()
+	release(s.mapped)
 	*s = shard{}
 }
 
@@ -247,7 +251,7 @@ func (s *shard) removeAt(hole int) {
 		if !e.used() {
 			break
 		}
-		if home := s.home(spread(e.id())); !between(hole, home, at) {
+		if home := s.home(spread(e.ID())); !between(hole, home, at) {
 			s.entries[hole], hole = *e, at
 		}
 	}
@@ -266,7 +270,7 @@ func between(hole, home, at int) bool {
 // millisecond stays, or a row a few microseconds after settled would be taken for new.
 func (s *Set) Evict(settled schemas.Instant) {
 	limit := settled.Millis()
-	s.keep(func(e *entry) bool { return e.version().Millis >= limit })
+	s.keep(func(e *entry) bool { return e.Version().Millis >= limit })
 }
 
 // DropMarked forgets the rows with a mark.
@@ -305,12 +309,11 @@ func (s *Set) Unmark() {
 	}
 }
 
-// All yields every row, ordered by a hash of its id: so the ids of the first rows are spread like all ids.
-// The set must not change meanwhile.
+// All yields every row, in no order. The set must not change meanwhile.
 func (s *Set) All() iter.Seq2[int64, Version] {
 	return func(yield func(int64, Version) bool) {
 		for e := range s.all() {
-			if !yield(e.id(), e.version()) {
+			if !yield(e.ID(), e.Version()) {
 				return
 			}
 		}

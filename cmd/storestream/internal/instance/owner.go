@@ -13,7 +13,6 @@ import (
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/metrics"
-	"github.com/storestream/storestream/internal/reconcile"
 	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
@@ -162,7 +161,7 @@ func (o *owner) newPoller(session *producer.Session, requests *producer.Requests
 		},
 		Sweep: poller.SweepConfig{
 			Interval: c.Sweep.Interval, Turn: o.sweeping, Memory: int64(c.Sweep.Memory),
-			Scratch:   reconcile.NewScratch(reconcile.ScratchDir(), int64(c.Sweep.Scratch)),
+			Scratch:   int64(c.Sweep.Scratch),
 			ByID:      o.settings.Source == config.Postgres,
 			Tombstone: c.Sweep.Deletes == config.Tombstone,
 			Source:    func() poller.Source { return o.sources.Beside(polls, o.resource, o.metrics, o.log) },

@@ -11,9 +11,7 @@ package preflight
 import (
 	"cmp"
 	"context"
-	"errors"
 	"iter"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -21,7 +19,7 @@ import (
 
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/config"
-	"github.com/storestream/storestream/internal/reconcile"
+	"github.com/storestream/storestream/internal/rowset"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
@@ -109,10 +107,11 @@ func (c Config) over(source string) []string {
 func tryConfiguration(_ context.Context, c Config, f *findings) {
 	names := func(source string) string { return cmp.Or(strings.Join(c.over(source), ", "), "nothing") }
 	file := cmp.Or(c.File, "no file (--config), so defaults, environment and flags")
-	if file, err := os.CreateTemp(reconcile.ScratchDir(), "storestream-"); err != nil {
-		f.add(Warning, "sweep.scratch", reconcile.WithoutScratch, "%s", err)
-	} else if err := errors.Join(file.Close(), os.Remove(file.Name())); err != nil {
-		f.add(Warning, "sweep.scratch", reconcile.WithoutScratch, "%s", err)
+	if file, err := rowset.ScratchFile(); err != nil {
+		f.add(Warning, "sweep.scratch", "a sweep or verify that needs more than sweep.memory fails: set TMPDIR to a "+
+			"directory with room for a file of sweep.scratch", "%s", err)
+	} else {
+		_ = file.Close() // it has no name and is lost anyway
 	}
 	f.ok("", "%s: %s over postgres; %s over rest", file, names(config.Postgres), names(config.REST))
 }

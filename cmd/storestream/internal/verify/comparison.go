@@ -63,7 +63,7 @@ func newComparison(c Config, r *schemas.Resource, compare reconcile.Config) *com
 		watch: producer.NewWatch(c.Cluster), compare: compare, began: time.Now(),
 		found: map[reconcile.Kind][]int64{}, mark: watermark.New(r.Name), stopped: math.MaxInt64}
 	o.compare.Memory, o.compare.From = int64(c.Settings.Sweep.Memory), math.MinInt64
-	o.compare.Scratch = reconcile.NewScratch(reconcile.ScratchDir(), int64(c.Settings.Sweep.Scratch))
+	o.compare.Scratch = int64(c.Settings.Sweep.Scratch)
 	return o
 }
 
@@ -81,8 +81,8 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 		return err
 	}
 	o.compare.MaxRecordBytes = limit
-	defer o.compare.Scratch.Close()
 	part := reconcile.New(o.compare)
+	defer func() { part.Close() }()
 	for number := 1; ; number++ {
 		select {
 		case turn <- struct{}{}:
@@ -101,9 +101,6 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 		if o.looked = time.Now(); err != nil {
 			return err
 		}
-		if lacks := o.compare.Scratch.Err(); lacks != nil && number == 1 {
-			o.cfg.Say(o.resource.Name, lacks.Error()+": "+reconcile.WithoutScratch)
-		}
 		if err := o.lookAgain(ctx, part); err != nil {
 			return err
 		}
@@ -113,11 +110,11 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 				o.strays++
 			}
 		}
-		ids, crowded := part.Part()
-		if crowded && part.Suspects() > 0 {
-			o.stopped = ids.Last // MaxInt64 if it was the last part
+		last := part.Part().Last
+		if part.Suspects() > 0 {
+			o.stopped = last // MaxInt64 if it was the last part
 		}
-		if ids.Last == math.MaxInt64 || o.stopped < math.MaxInt64 {
+		if last == math.MaxInt64 || o.stopped < math.MaxInt64 {
 			return o.sameTopic(ctx, topicID)
 		}
 		part = part.Next()

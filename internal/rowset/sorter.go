@@ -1,0 +1,242 @@
+package rowset
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Note is a version of a row with the owner's own bits beside it.
+type Note struct {
+	entry
+	Beside uint32
+}
+
+// NoteOf returns the note of a version of row id.
+func NoteOf(id int64, v Version, beside uint32) Note { return Note{pack(id, v), beside} }
+
+// Sorter gives notes of rows back by id, those of one id in the order in which they were added. It gathers
+// them in memory. When that is full, it sorts them and writes them to a file, as a run. In the end it merges
+// the runs. A note takes 24 bytes in the file and twice as much in memory. A Sorter is for one goroutine.
+type Sorter struct {
+	maxBytes int64
+	room     int    // notes that the memory has room for
+	memory   []Note // twice as many, for sort
+	mapped   []byte
+	n        int
+	file     *os.File
+	runs     []int64 // where each run in the file ends, in notes
+}
+
+const (
+	noteBytes = 24
+	// readAtOnce is how many notes of each run Each has in memory, if there are not too many runs.
+	readAtOnce = 64 << 10 / noteBytes
+)
+
+// NewSorter returns a Sorter that takes so much memory, and a file of at most maxBytes.
+func NewSorter(memory int, maxBytes int64) *Sorter {
+	s := &Sorter{maxBytes: maxBytes, room: max(1, memory/noteBytes/2)}
+	s.memory, s.mapped = allocate[Note](2 * s.room)
+	return s
+}
+
+// ScratchFile returns an empty file for a Sorter, in $TMPDIR or else in /var/tmp, for /tmp is often memory.
+// It has no name. So nothing is left of it when it is closed or the process ends.
+func ScratchFile() (*os.File, error) {
+	file, err := os.CreateTemp(cmp.Or(os.Getenv("TMPDIR"), "/var/tmp"), "storestream-")
+	if err == nil {
+		err = os.Remove(file.Name())
+	}
+	return file, err
+}
+
+// Len is the number of notes.
+func (s *Sorter) Len() int { return int(s.written()) + s.n }
+
+// written is the number of notes in the file.
+func (s *Sorter) written() int64 {
+	if len(s.runs) == 0 {
+		return 0
+	}
+	return s.runs[len(s.runs)-1]
+}
+
+// Add adds a note. Its error says why the file cannot take the notes that the memory has no room for.
+func (s *Sorter) Add(n Note) error {
+	if s.n == s.room {
+		if err := s.write(); err != nil {
+			return err
+		}
+	}
+	s.memory[s.n] = n
+	s.n++
+	return nil
+}
+
+// write makes a run in the file of the notes in memory.
+func (s *Sorter) write() (err error) {
+	if s.n == 0 {
+		return nil
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("a file for what sweep.memory does not hold, %d records of the topic and rows of the "+
+				"service so far: %w: set TMPDIR to a directory with room for sweep.scratch, or raise that or "+
+				"sweep.memory", s.Len(), err)
+		}
+	}()
+	s.sort()
+	at, bytes := s.written()*noteBytes, bytesOf(s.memory[:s.n])
+	if at+int64(len(bytes)) > s.maxBytes {
+		return fmt.Errorf("it may take %d bytes", s.maxBytes)
+	}
+	if s.file == nil {
+		if s.file, err = ScratchFile(); err != nil {
+			return err
+		}
+	}
+	if _, err := s.file.WriteAt(bytes, at); err != nil {
+		return err
+	}
+	s.runs = append(s.runs, s.written()+int64(s.n))
+	s.n = 0
+	return nil
+}
+
+// sort sorts the notes in memory by id, byte by byte, which keeps the order of those of one id.
+func (s *Sorter) sort() {
+	if s.n == 0 {
+		return
+	}
+	from, to := s.memory[:s.n], s.memory[s.room:][:s.n]
+	for shift := 0; shift < 64; shift += 8 {
+		digit := func(n *Note) byte { return byte((uint64(n.ID()) ^ 1<<63) >> shift) }
+		var place [256]int
+		for i := range from {
+			place[digit(&from[i])]++
+		}
+		if place[digit(&from[0])] == s.n {
+			continue
+		}
+		at := 0
+		for d, count := range place {
+			place[d] = at
+			at += count
+		}
+		for i := range from {
+			d := digit(&from[i])
+			to[place[d]] = from[i]
+			place[d]++
+		}
+		from, to = to, from
+	}
+	copy(s.memory, from)
+}
+
+// Spill writes the notes in memory to the file, and gives the memory back. After it no note may be added.
+func (s *Sorter) Spill() error {
+	err := s.write()
+	if err == nil {
+		release(s.mapped)
+		s.memory, s.mapped = nil, nil
+	}
+	return err
+}
+
+// Each calls take with each note, by id, until that returns false. After it no note may be added.
+func (s *Sorter) Each(take func(*Note) (more bool)) error {
+	// runs are those that are not at their end, heads the ids of their next notes.
+	type run struct {
+		at, end     int64
+		block, room []Note // block is what was read and not taken
+	}
+	var runs []run
+	if s.file == nil {
+		s.sort()
+		runs = []run{{block: s.memory[:s.n]}}
+	} else if err := s.Spill(); err != nil {
+		return err
+	}
+	size, begin := max(1, min(readAtOnce, s.room/max(1, len(s.runs)))), int64(0)
+	for _, end := range s.runs {
+		runs = append(runs, run{at: begin, end: end, room: make([]Note, size)})
+		begin = end
+	}
+	heads := make([]int64, len(runs))
+	next := func(i int) error {
+		r := &runs[i]
+		if len(r.block) == 0 && r.at < r.end {
+			r.block = r.room[:min(int64(size), r.end-r.at)]
+			if _, err := s.file.ReadAt(bytesOf(r.block), r.at*noteBytes); err != nil {
+				return err
+			}
+			r.at += int64(len(r.block))
+		}
+		if len(r.block) == 0 {
+			runs, heads = slices.Delete(runs, i, i+1), slices.Delete(heads, i, i+1)
+		} else {
+			heads[i] = r.block[0].ID()
+		}
+		return nil
+	}
+	for i := len(runs) - 1; i >= 0; i-- {
+		if err := next(i); err != nil {
+			return err
+		}
+	}
+	for len(runs) > 0 {
+		least := 0 // the oldest of those with the lowest id
+		for i, id := range heads {
+			if id < heads[least] {
+				least = i
+			}
+		}
+		n := &runs[least].block[0]
+		runs[least].block = runs[least].block[1:]
+		if !take(n) {
+			return nil
+		}
+		if err := next(least); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close gives memory and file back. The Sorter is empty then.
+func (s *Sorter) Close() {
+	if s.file != nil {
+		_ = s.file.Close() // it has no name and is lost anyway
+	}
+	release(s.mapped)
+	*s = Sorter{}
+}
+
+// bytesOf returns the memory of notes.
+func bytesOf(notes []Note) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(notes))), len(notes)*noteBytes)
+}
+
+// allocate returns n elements, which are zero. Large ones lie outside the heap: beside them, the garbage
+// collector would let as much garbage gather. Then mapped has to be released.
+func allocate[T any](n int) (elements []T, mapped []byte) {
+	if bytes := n * int(unsafe.Sizeof(*new(T))); bytes >= mappedBytes {
+		const prot, flags = unix.PROT_READ | unix.PROT_WRITE, unix.MAP_ANON | unix.MAP_PRIVATE
+		if mapped, err := unix.Mmap(-1, 0, bytes, prot, flags); err == nil {
+			return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(mapped))), n), mapped
+		}
+	}
+	return make([]T, n), nil
+}
+
+// release gives back what allocate has mapped, or nil.
+func release(mapped []byte) {
+	if mapped != nil {
+		_ = unix.Munmap(mapped) // of a mapping of ours it cannot fail
+	}
+}
