@@ -305,7 +305,7 @@ func (s *shop) push(ctx context.Context, r Request, emit func(Batch) error) erro
 func (s *shop) wanted(r Request, row row) bool {
 	switch r.Kind {
 	case Full:
-		return (r.IDs == nil || r.IDs.Holds(row.id)) && row.updatedAt >= r.From && !row.dayless
+		return row.updatedAt >= r.From && !row.dayless
 	case Lookup:
 		if s.notFound != 0 && row.id == s.notFound {
 			return false

@@ -103,9 +103,6 @@ func (s *sweeps) Read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
 func (s *sweeps) push(ctx context.Context, r Request, emit func(Batch) error) error {
 	w := s.w
 	for id := range int64(modelRows + 1) {
-		if r.IDs != nil && !r.IDs.Holds(id) {
-			continue
-		}
 		if r.Kind == Full {
 			delete(s.showed, id)
 		}

@@ -35,7 +35,7 @@ type SweepConfig struct {
 	MaxSuspects int
 	Memory      int64
 	Scratch     int64
-	// ByID: Source reads ranges of ids, in the order of ids.
+	// ByID is that of reconcile.Config.
 	ByID bool
 }
 
@@ -299,8 +299,6 @@ func (s *sweeper) start(ctx context.Context, erase bool) {
 	} else {
 		if mark.Sweep.From != nil {
 			compare.From, compare.Before = *mark.Sweep.From, s.newest
-		} else {
-			s.forget()
 		}
 		c.Log.Info("sweep begins", zapRequest(mark.Sweep.Request), zap.Int64("from_id", compare.From))
 	}
@@ -332,14 +330,6 @@ func (s *sweeper) work(ctx context.Context, doing string, part func(context.Cont
 		defer Recover("the sweep", &err)
 		err = part(ctx)
 	}()
-}
-
-// forget drops what was read for later parts.
-func (s *sweeper) forget() {
-	if s.newest != nil {
-		s.newest.Close()
-		s.newest = nil
-	}
 }
 
 // fail gives the comparison up for now.

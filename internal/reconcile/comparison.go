@@ -18,7 +18,7 @@ import (
 // Only See may be called beside it.
 type Comparison struct {
 	cfg  Config
-	part Range
+	last int64 // the part's last id
 	// notes are what a First has read of both sides, also of the ids behind the part. It read the topic to
 	// notesEnd. ends is how far it was read for every suspect.
 	notes    *rowset.Sorter
@@ -69,7 +69,7 @@ func New(cfg Config) *Comparison {
 	cfg.MaxSuspects = cmp.Or(cfg.MaxSuspects, 100_000)
 	cfg.Memory = cmp.Or(cfg.Memory, 128<<20)
 	cfg.MaxRecordBytes = cmp.Or(cfg.MaxRecordBytes, math.MaxInt)
-	c := &Comparison{cfg: cfg, part: Range{cfg.From, math.MaxInt64}, letters: map[int64]bool{},
+	c := &Comparison{cfg: cfg, last: math.MaxInt64, letters: map[int64]bool{},
 		suspects: map[int64]*suspect{}, notes: &rowset.Sorter{}}
 	if b := cfg.Before; b != nil {
 		c.notes, c.notesEnd, c.nameless, c.cfg.Before = b.notes, b.notesEnd, b.nameless, nil
@@ -81,15 +81,11 @@ func New(cfg Config) *Comparison {
 // Next returns the comparison of the part behind this one. Its report has the figures of both.
 func (c *Comparison) Next() *Comparison {
 	cfg := c.cfg
-	cfg.From, cfg.Before = c.part.Last+1, c
+	cfg.From, cfg.Before = c.last+1, c
 	next := New(cfg)
 	next.report = c.Report()
 	return next
 }
-
-// Close drops what First has read for the parts behind. It has to follow the last part that is compared, if
-// there are more.
-func (c *Comparison) Close() { c.notes.Close() }
 
 // First reads both sides once. It calls progress now and then, with the rows of the topic and of the source
 // so far. Named rows are all suspects, and only the topic is read for them. After an error the comparison is
@@ -115,8 +111,9 @@ func (c *Comparison) First(ctx context.Context, progress func(topicRows, sourceR
 	return err
 }
 
-// Part returns the ids that First compared. It ends below the highest id if no more rows that differ had room.
-func (c *Comparison) Part() Range { return c.part }
+// Part returns the first and the last id that First compared. The last is below the highest id if no more
+// rows that differ had room.
+func (c *Comparison) Part() (first, last int64) { return c.cfg.From, c.last }
 
 // Partitions is the number of the topic's partitions when it was last read.
 func (c *Comparison) Partitions() int { return len(c.ends) }
@@ -176,7 +173,7 @@ func (c *Comparison) Look(ctx context.Context) error {
 // source shows of them. It adds the hashes of rows without a usable id to nameless.
 func (c *Comparison) readAgain(ctx context.Context, rows []Suspect, looked map[int64]*suspect,
 	nameless map[uint64]bool) (empty bool, err error) {
-	for a, err := range c.cfg.Source(ctx, everyID, rows) {
+	for a, err := range c.cfg.Source(ctx, rows) {
 		if err != nil {
 			return false, err
 		}
@@ -323,7 +320,7 @@ func (c *Comparison) Differences() []Difference {
 func (c *Comparison) Report() Report {
 	r := c.report
 	r.DeadLetters += len(c.letters)
-	if c.part.First == everyID.First { // each part meets them
+	if c.cfg.From == math.MinInt64 { // each part meets them
 		r.DeadLetters += r.Nameless
 	}
 	return r

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"math"
 	"math/bits"
 
 	"github.com/storestream/storestream/internal/rowset"
@@ -42,19 +43,20 @@ func (c *Comparison) readPart(ctx context.Context, progress func(topicRows, sour
 	if err == nil {
 		err = c.compareNotes()
 	}
-	// Until the next part the notes must not take memory. If there is no room for them elsewhere, it reads again.
-	if err != nil || c.part.Last == everyID.Last || c.notes.Spill() != nil {
+	// Until the next part the notes must not take memory. If they cannot be written, the part reads again.
+	if err != nil || c.last == math.MaxInt64 || c.notes.Spill() != nil {
 		c.notes.Close()
 	}
 	c.ends = c.notesEnd
 	return err
 }
 
-// read notes what both sides have of the ids from the part's first on.
+// read notes what both sides have of the ids from the first on.
 func (c *Comparison) read(ctx context.Context, progress func(topicRows, sourceRows int)) (err error) {
 	c.report.Foreign, c.report.Unread, c.report.Nameless, c.nameless = 0, 0, 0, nil
 	topicRows, sourceRows := 0, 0
-	c.notesEnd, err = c.cfg.Topic(ctx, nil, c.part.Holds, func(p watermark.Published) error {
+	wanted := func(id int64) bool { return id >= c.cfg.From }
+	c.notesEnd, err = c.cfg.Topic(ctx, nil, wanted, func(p watermark.Published) error {
 		if topicRows++; topicRows%progressEvery == 0 {
 			progress(topicRows, 0)
 		}
@@ -68,7 +70,7 @@ func (c *Comparison) read(ctx context.Context, progress func(topicRows, sourceRo
 			return err
 		}
 	}
-	for a, err := range c.cfg.Source(ctx, c.part, nil) {
+	for a, err := range c.cfg.Source(ctx, nil) {
 		c.report.Shown = c.report.Shown || len(a.Rows) > 0
 		for i := 0; i < len(a.Rows) && err == nil; i++ {
 			err = c.noteRow(&a.Rows[i])
@@ -87,7 +89,7 @@ func (c *Comparison) read(ctx context.Context, progress func(topicRows, sourceRo
 
 // note adds a note of a row, if it is not of an id before the part.
 func (c *Comparison) note(id int64, v rowset.Version, beside uint32) error {
-	if !c.part.Holds(id) {
+	if id < c.cfg.From {
 		return nil
 	}
 	return c.notes.Add(rowset.NoteOf(id, v, beside))
@@ -98,14 +100,13 @@ func (c *Comparison) noteRecord(p *watermark.Published) error {
 	switch {
 	case p.Unread:
 		c.report.Unread++
-		return nil
 	case p.Foreign && !p.Tombstone:
 		c.report.Foreign++
-		return nil
-	case p.Foreign:
-		return nil
 	case p.Stray:
 		beside = strayRow | uint32(p.Partition)&lowest
+	}
+	if p.Foreign {
+		return nil
 	}
 	if p.Tombstone {
 		beside += topicTombstone - topicRow
@@ -138,16 +139,16 @@ func (c *Comparison) noteReject(r *schemas.Reject) error {
 // compareNotes compares the rows that were noted, by id. The part ends before one that has no room if it
 // differs.
 func (c *Comparison) compareNotes() error {
-	id, s, met := c.part.First, c.newSuspect(c.part.First), false
+	id, s, met := c.cfg.From, c.newSuspect(c.cfg.From), false
 	err := c.notes.Each(func(n *rowset.Note) bool {
 		if next := n.ID(); next > id {
 			if c.judge(id, &s, met); c.full() {
-				c.part.Last, s, met = next-1, suspect{}, false
+				c.last, s, met = next-1, suspect{}, false
 				return false
 			}
 			id, s, met = next, c.newSuspect(next), false
 		}
-		if c.part.Holds(n.ID()) {
+		if n.ID() >= c.cfg.From {
 			met = c.takeNote(&s, n) || met
 		}
 		return true

@@ -1,8 +1,11 @@
 package rowset
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"unsafe"
@@ -22,21 +25,21 @@ func NoteOf(id int64, v Version, beside uint32) Note { return Note{pack(id, v), 
 // Sorter gives notes of rows back by id, those of one id in the order in which they were added. It gathers
 // them in memory. When that is full, it sorts them and writes them to a file, as a run. In the end it merges
 // the runs. A note takes 24 bytes in the file and twice as much in memory. A Sorter is for one goroutine.
+//
+// The file has no name. So nothing is left of it when the process ends, or when it is closed: by Close, or by
+// the garbage collector.
 type Sorter struct {
-	maxBytes int64
 	room     int    // notes that the memory has room for
 	memory   []Note // twice as many, for sort
 	mapped   []byte
 	n        int
 	file     *os.File
-	runs     []int64 // where each run in the file ends, in notes
+	maxBytes int64
+	size     int64 // of the file
+	runs     []*io.SectionReader
 }
 
-const (
-	noteBytes = 24
-	// readAtOnce is how many notes of each run Each has in memory, if there are not too many runs.
-	readAtOnce = 64 << 10 / noteBytes
-)
+const noteBytes = 24
 
 // NewSorter returns a Sorter that takes so much memory, and a file of at most maxBytes.
 func NewSorter(memory int, maxBytes int64) *Sorter {
@@ -45,8 +48,7 @@ func NewSorter(memory int, maxBytes int64) *Sorter {
 	return s
 }
 
-// ScratchFile returns an empty file for a Sorter, in $TMPDIR or else in /var/tmp, for /tmp is often memory.
-// It has no name. So nothing is left of it when it is closed or the process ends.
+// ScratchFile returns an empty file without a name, in $TMPDIR or else in /var/tmp, for /tmp is often memory.
 func ScratchFile() (*os.File, error) {
 	file, err := os.CreateTemp(cmp.Or(os.Getenv("TMPDIR"), "/var/tmp"), "storestream-")
 	if err == nil {
@@ -56,15 +58,7 @@ func ScratchFile() (*os.File, error) {
 }
 
 // Len is the number of notes.
-func (s *Sorter) Len() int { return int(s.written()) + s.n }
-
-// written is the number of notes in the file.
-func (s *Sorter) written() int64 {
-	if len(s.runs) == 0 {
-		return 0
-	}
-	return s.runs[len(s.runs)-1]
-}
+func (s *Sorter) Len() int { return int(s.size/noteBytes) + s.n }
 
 // Add adds a note. Its error says why the file cannot take the notes that the memory has no room for.
 func (s *Sorter) Add(n Note) error {
@@ -80,30 +74,28 @@ func (s *Sorter) Add(n Note) error {
 
 // write makes a run in the file of the notes in memory.
 func (s *Sorter) write() (err error) {
-	if s.n == 0 {
-		return nil
-	}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("a file for what sweep.memory does not hold, %d records of the topic and rows of the "+
-				"service so far: %w: set TMPDIR to a directory with room for sweep.scratch, or raise that or "+
+			err = fmt.Errorf("writing what sweep.memory does not hold to a file, %d records of the topic and rows of "+
+				"the service so far: %w: set TMPDIR to a directory with room for sweep.scratch, or raise that or "+
 				"sweep.memory", s.Len(), err)
 		}
 	}()
 	s.sort()
-	at, bytes := s.written()*noteBytes, bytesOf(s.memory[:s.n])
-	if at+int64(len(bytes)) > s.maxBytes {
-		return fmt.Errorf("it may take %d bytes", s.maxBytes)
+	run := bytesOf(s.memory[:s.n])
+	if s.size+int64(len(run)) > s.maxBytes {
+		return fmt.Errorf("the file may take %d bytes", s.maxBytes)
 	}
 	if s.file == nil {
 		if s.file, err = ScratchFile(); err != nil {
 			return err
 		}
 	}
-	if _, err := s.file.WriteAt(bytes, at); err != nil {
+	if _, err := s.file.WriteAt(run, s.size); err != nil {
 		return err
 	}
-	s.runs = append(s.runs, s.written()+int64(s.n))
+	s.runs = append(s.runs, io.NewSectionReader(s.file, s.size, int64(len(run))))
+	s.size += int64(len(run))
 	s.n = 0
 	return nil
 }
@@ -150,39 +142,24 @@ func (s *Sorter) Spill() error {
 
 // Each calls take with each note, by id, until that returns false. After it no note may be added.
 func (s *Sorter) Each(take func(*Note) (more bool)) error {
-	// runs are those that are not at their end, heads the ids of their next notes.
-	type run struct {
-		at, end     int64
-		block, room []Note // block is what was read and not taken
-	}
-	var runs []run
+	var runs []io.Reader
 	if s.file == nil {
 		s.sort()
-		runs = []run{{block: s.memory[:s.n]}}
+		runs = []io.Reader{bytes.NewReader(bytesOf(s.memory[:s.n]))}
 	} else if err := s.Spill(); err != nil {
 		return err
 	}
-	size, begin := max(1, min(readAtOnce, s.room/max(1, len(s.runs)))), int64(0)
-	for _, end := range s.runs {
-		runs = append(runs, run{at: begin, end: end, room: make([]Note, size)})
-		begin = end
+	for _, run := range s.runs {
+		buffer := min(64<<10, s.room*noteBytes/len(s.runs))
+		runs = append(runs, bufio.NewReaderSize(io.NewSectionReader(run, 0, run.Size()), buffer))
 	}
-	heads := make([]int64, len(runs))
+	heads := make([]Note, len(runs)) // the next note of each run that is not at its end
 	next := func(i int) error {
-		r := &runs[i]
-		if len(r.block) == 0 && r.at < r.end {
-			r.block = r.room[:min(int64(size), r.end-r.at)]
-			if _, err := s.file.ReadAt(bytesOf(r.block), r.at*noteBytes); err != nil {
-				return err
-			}
-			r.at += int64(len(r.block))
+		_, err := io.ReadFull(runs[i], bytesOf(heads[i:i+1]))
+		if err == io.EOF {
+			runs, heads, err = slices.Delete(runs, i, i+1), slices.Delete(heads, i, i+1), nil
 		}
-		if len(r.block) == 0 {
-			runs, heads = slices.Delete(runs, i, i+1), slices.Delete(heads, i, i+1)
-		} else {
-			heads[i] = r.block[0].ID()
-		}
-		return nil
+		return err
 	}
 	for i := len(runs) - 1; i >= 0; i-- {
 		if err := next(i); err != nil {
@@ -191,14 +168,12 @@ func (s *Sorter) Each(take func(*Note) (more bool)) error {
 	}
 	for len(runs) > 0 {
 		least := 0 // the oldest of those with the lowest id
-		for i, id := range heads {
-			if id < heads[least] {
+		for i := range heads {
+			if heads[i].ID() < heads[least].ID() {
 				least = i
 			}
 		}
-		n := &runs[least].block[0]
-		runs[least].block = runs[least].block[1:]
-		if !take(n) {
+		if !take(&heads[least]) {
 			return nil
 		}
 		if err := next(least); err != nil {

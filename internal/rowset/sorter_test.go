@@ -26,7 +26,7 @@ func TestASorterGivesBackWhatItWasGivenByID(t *testing.T) {
 		for i := range rapid.IntRange(0, 900).Draw(t, "notes") {
 			n := NoteOf(ids.Draw(t, "id"), VersionOf(schemas.InstantOfMillis(int64(i)), uint64(i)), uint32(i))
 			if err := s.Add(n); err != nil {
-				if s.n < s.room || s.written()*noteBytes+int64(s.n)*noteBytes <= most {
+				if s.n < s.room || s.size+int64(s.n)*noteBytes <= most {
 					t.Fatalf("there is room for note %d: %v", i, err)
 				}
 				return
@@ -56,8 +56,8 @@ func TestASorterGivesBackWhatItWasGivenByID(t *testing.T) {
 			if s.Spill() != nil {
 				break
 			}
-			if s.written()*noteBytes > most || s.memory != nil {
-				t.Fatalf("a file of %d notes, %d bytes allowed", s.written(), most)
+			if s.size > most || s.memory != nil {
+				t.Fatalf("a file of %d bytes, %d are allowed", s.size, most)
 			}
 		}
 	})

@@ -82,7 +82,6 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 	}
 	o.compare.MaxRecordBytes = limit
 	part := reconcile.New(o.compare)
-	defer func() { part.Close() }()
 	for number := 1; ; number++ {
 		select {
 		case turn <- struct{}{}:
@@ -110,7 +109,7 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 				o.strays++
 			}
 		}
-		last := part.Part().Last
+		_, last := part.Part()
 		if part.Suspects() > 0 {
 			o.stopped = last // MaxInt64 if it was the last part
 		}
