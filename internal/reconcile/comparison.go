@@ -138,7 +138,7 @@ func (c *Comparison) Look(ctx context.Context) error {
 	for _, id := range slices.Sorted(maps.Keys(c.suspects)) {
 		s := c.suspects[id]
 		rows = append(rows, s.toLookUp(id, c.cfg))
-		looked[id] = &suspect{shown: notShown, versions: slices.Clip(s.versions)}
+		looked[id] = &suspect{shown: notShown, updated: schemas.MinInstant, versions: slices.Clip(s.versions)}
 	}
 	from := c.cfg.Now()
 	empty, err := c.readAgain(ctx, rows, looked, nameless)
@@ -248,7 +248,8 @@ func (c *Comparison) clear() {
 // newSuspect returns a suspect that no read has shown.
 func (c *Comparison) newSuspect(id int64) suspect {
 	_, letter := c.cfg.Letters[id]
-	return suspect{shown: notShown, created: schemas.MinInstant, letter: letter, named: c.cfg.IDs != nil}
+	return suspect{shown: notShown, updated: schemas.MinInstant, created: schemas.MinInstant, letter: letter,
+		named: c.cfg.IDs != nil}
 }
 
 // count counts the bytes of a suspect that is new or has changed.

@@ -45,13 +45,14 @@ type Config struct {
 }
 
 // TopicReader folds the newest committed records of the topic and returns the topic's end offsets. It begins
-// at the offsets from, or at the start if from is nil. It passes over ids that are not wanted.
+// at the offsets from, or at the start if from is nil. It passes over ids that are not wanted. If wanted is
+// nil, all are.
 type TopicReader func(ctx context.Context, from []int64, wanted func(id int64) bool,
 	fold func(watermark.Published) error) (ends []int64, err error)
 
 // SourceReader yields rows of the source, and maybe other rows too: if rows is nil, every row, otherwise those
-// of the named rows that exist. The last error says that it cannot be sure to have met every
-// row. An answer is valid until the next one.
+// of the named rows that exist. The last error says that it cannot be sure to have met every row. An answer
+// is valid until the next one.
 type SourceReader func(ctx context.Context, rows []Suspect) iter.Seq2[Answer, error]
 
 // Answer is a batch of a source's rows.

@@ -17,13 +17,11 @@ const progressEvery = 10_000
 // size of the row has, in the middle. The lowest bits are the day on which the row was created, if it is
 // needed, or the partition of a stray.
 const (
-	topicRow uint32 = iota << kindShift
-	topicTombstone
-	strayRow
-	strayTombstone
-	knownLetter  // of Config.Letters
-	sourceReject // its hash is that of its dead letter
-	sourceLarge  // it does not fit into a record of the topic
+	topicRecord  uint32 = iota << kindShift // marked: a tombstone
+	strayRecord                             // likewise
+	knownLetter                             // of Config.Letters
+	sourceReject                            // its hash is that of its dead letter
+	sourceLarge                             // it does not fit into a record of the topic
 	sourceRow
 
 	kindShift = 29
@@ -51,12 +49,11 @@ func (c *Comparison) readPart(ctx context.Context, progress func(topicRows, sour
 	return err
 }
 
-// read notes what both sides have of the ids from the first on.
+// read notes what both sides have, also of ids before the part.
 func (c *Comparison) read(ctx context.Context, progress func(topicRows, sourceRows int)) (err error) {
 	c.report.Foreign, c.report.Unread, c.report.Nameless, c.nameless = 0, 0, 0, nil
 	topicRows, sourceRows := 0, 0
-	wanted := func(id int64) bool { return id >= c.cfg.From }
-	c.notesEnd, err = c.cfg.Topic(ctx, nil, wanted, func(p watermark.Published) error {
+	c.notesEnd, err = c.cfg.Topic(ctx, nil, nil, func(p watermark.Published) error {
 		if topicRows++; topicRows%progressEvery == 0 {
 			progress(topicRows, 0)
 		}
@@ -66,7 +63,7 @@ func (c *Comparison) read(ctx context.Context, progress func(topicRows, sourceRo
 		return err
 	}
 	for id := range c.cfg.Letters {
-		if err := c.note(id, rowset.Version{}, knownLetter); err != nil {
+		if err := c.notes.Add(rowset.NoteOf(id, rowset.Version{}, knownLetter)); err != nil {
 			return err
 		}
 	}
@@ -87,31 +84,20 @@ func (c *Comparison) read(ctx context.Context, progress func(topicRows, sourceRo
 	return nil
 }
 
-// note adds a note of a row, if it is not of an id before the part.
-func (c *Comparison) note(id int64, v rowset.Version, beside uint32) error {
-	if id < c.cfg.From {
-		return nil
-	}
-	return c.notes.Add(rowset.NoteOf(id, v, beside))
-}
-
 func (c *Comparison) noteRecord(p *watermark.Published) error {
-	beside := topicRow | dayOf(p.CreatedAt)
-	switch {
-	case p.Unread:
+	if p.Unread {
 		c.report.Unread++
-	case p.Foreign && !p.Tombstone:
+	} else if p.Foreign && !p.Tombstone {
 		c.report.Foreign++
-	case p.Stray:
-		beside = strayRow | uint32(p.Partition)&lowest
 	}
 	if p.Foreign {
 		return nil
 	}
-	if p.Tombstone {
-		beside += topicTombstone - topicRow
+	v, beside := rowset.VersionOf(p.UpdatedAt, p.Hash), topicRecord|dayOf(p.CreatedAt)
+	if v.Marked = p.Tombstone; p.Stray {
+		beside = strayRecord | uint32(p.Partition)&lowest
 	}
-	return c.note(p.ID, rowset.VersionOf(p.UpdatedAt, p.Hash), beside)
+	return c.notes.Add(rowset.NoteOf(p.ID, v, beside))
 }
 
 func (c *Comparison) noteRow(row *schemas.Record) error {
@@ -122,13 +108,13 @@ func (c *Comparison) noteRow(row *schemas.Record) error {
 	if !c.cfg.ByID {
 		beside |= dayOf(c.cfg.CreatedAt(row.Value))
 	}
-	return c.note(row.ID, versionOfRow(row), beside|sizeOf(len(row.Value)))
+	return c.notes.Add(rowset.NoteOf(row.ID, versionOfRow(row), beside|sizeOf(len(row.Value))))
 }
 
 func (c *Comparison) noteReject(r *schemas.Reject) error {
 	if r.HasID {
 		v := rowset.VersionOf(r.UpdatedAt, watermark.DeadLetterHash(r.Row))
-		return c.note(r.ID, v, sourceReject|sizeOf(len(r.Row)+len(r.Err)))
+		return c.notes.Add(rowset.NoteOf(r.ID, v, sourceReject|sizeOf(len(r.Row)+len(r.Err))))
 	}
 	if c.report.Nameless++; len(c.nameless) < mostNameless {
 		c.nameless = append(c.nameless, *r)
@@ -165,23 +151,17 @@ func (c *Comparison) takeNote(s *suspect, n *rowset.Note) (met bool) {
 	equal := s.inTopic && v == s.topic
 	switch {
 	case kind < knownLetter:
-		p := watermark.Published{ID: id, UpdatedAt: updated, Hash: v.Hash, CreatedAt: day,
-			Tombstone: kind == topicTombstone || kind == strayTombstone}
-		if kind >= strayRow {
-			p.Stray, p.Partition = true, int32(n.Beside&lowest)
-		}
-		s.fold(p)
+		s.fold(watermark.Published{ID: id, UpdatedAt: updated, Hash: v.Hash, CreatedAt: day, Tombstone: v.Marked,
+			Stray: kind == strayRecord, Partition: int32(n.Beside & lowest)})
 		return false
-	case kind == knownLetter:
-		return false
+	case kind == knownLetter, kind != sourceReject && !s.inTopic && updated < c.cfg.Start:
+		return false // the reading includes the row by its created_at; by its updated_at the topic does not
 	case kind == sourceReject: // a dead letter even if the topic still holds an older version
 		c.letters[id] = true
 		if c.hasLetter(id, v.Hash) {
 			return true
 		}
 		v = rejected
-	case !s.inTopic && updated < c.cfg.Start:
-		return false // the reading includes it by its created_at; by its updated_at the topic does not
 	case equal && !s.letter && len(s.strays) == 0:
 		return true // also the topic's version beside another one: the looks find out which is the row
 	case !equal && kind == sourceLarge:

@@ -205,7 +205,7 @@ func made(n, memory int64, heap func()) Config {
 				return from, nil
 			}
 			for i := range n { // in no order of ids
-				if published.ID = i * 7_368_787 % n; wanted(published.ID) {
+				if published.ID = i * 7_368_787 % n; wanted == nil || wanted(published.ID) {
 					if err := fold(published); err != nil {
 						return nil, err
 					}

@@ -18,7 +18,7 @@ var (
 
 // suspect is a row that differed when it was last looked at, or that is named.
 type suspect struct {
-	// shown is the newest state that the last reading showed, of this updated_at.
+	// shown is the newest state that the last reading showed, of this updated_at. MinInstant means none.
 	shown   rowset.Version
 	updated schemas.Instant
 	// row or reject is that state. Both are nil if it is notShown, or while only its version is known, from the
@@ -109,11 +109,8 @@ func (s *suspect) toLookUp(id int64, cfg Config) Suspect {
 		}
 	}
 	updated := s.updated
-	if s.shown == notShown {
-		updated = schemas.MinInstant
-		if s.inTopic {
-			updated = schemas.InstantOfMillis(s.topic.Millis)
-		}
+	if s.shown == notShown && s.inTopic {
+		updated = schemas.InstantOfMillis(s.topic.Millis)
 	}
 	return Suspect{ID: id, UpdatedAt: updated, CreatedAt: s.created}
 }

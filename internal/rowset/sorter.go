@@ -102,11 +102,8 @@ func (s *Sorter) write() (err error) {
 
 // sort sorts the notes in memory by id, byte by byte, which keeps the order of those of one id.
 func (s *Sorter) sort() {
-	if s.n == 0 {
-		return
-	}
-	from, to := s.memory[:s.n], s.memory[s.room:][:s.n]
-	for shift := 0; shift < 64; shift += 8 {
+	from, to := s.memory[:s.n], s.memory[len(s.memory)/2:][:s.n]
+	for shift := 0; shift < 64 && s.n > 0; shift += 8 {
 		digit := func(n *Note) byte { return byte((uint64(n.ID()) ^ 1<<63) >> shift) }
 		var place [256]int
 		for i := range from {
@@ -131,8 +128,10 @@ func (s *Sorter) sort() {
 }
 
 // Spill writes the notes in memory to the file, and gives the memory back. After it no note may be added.
-func (s *Sorter) Spill() error {
-	err := s.write()
+func (s *Sorter) Spill() (err error) {
+	if s.n > 0 {
+		err = s.write()
+	}
 	if err == nil {
 		release(s.mapped)
 		s.memory, s.mapped = nil, nil
