@@ -50,9 +50,9 @@ type Config struct {
 type TopicReader func(ctx context.Context, from []int64, wanted func(id int64) bool,
 	fold func(watermark.Published) error) (ends []int64, err error)
 
-// SourceReader yields rows of the source, and maybe other rows too: if rows is nil, every row, otherwise those
-// of the named rows that exist. The last error says that it cannot be sure to have met every row. An answer
-// is valid until the next one.
+// SourceReader yields rows of the source, and maybe other rows too: if rows is nil, every row, otherwise
+// those of the named rows that exist. The last error says that it cannot be sure to have met every row. An
+// answer is valid until the next one.
 type SourceReader func(ctx context.Context, rows []Suspect) iter.Seq2[Answer, error]
 
 // Answer is a batch of a source's rows.
