@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -249,6 +250,28 @@ func TestAComparisonKeepsToItsMemory(t *testing.T) {
 		}
 		if peak-before > memory {
 			t.Errorf("by id %t: %d bytes, %d are allowed", byID, peak-before, memory)
+		}
+	}
+}
+
+// Between two parts others may read for their sweeps.
+func TestWhatLaterPartsNeedOfAReadingTakesNoMemory(t *testing.T) {
+	const n, memory = 1_800_000, 128 << 20
+	for _, scratch := range []int64{n * 24, 0} {
+		debug.FreeOSMemory()
+		before := resident(t)
+		cfg := made(n, memory, func() {})
+		cfg.From, cfg.Scratch = math.MinInt64, scratch
+		cfg.Topic = func(context.Context, []int64, func(int64) bool, func(watermark.Published) error) ([]int64, error) {
+			return []int64{0}, nil
+		}
+		c := New(cfg)
+		if err := c.First(t.Context(), unheard); err != nil {
+			t.Fatal(err)
+		}
+		debug.FreeOSMemory()
+		if took := resident(t) - before; c.Suspects() == 0 || took > memory/4 {
+			t.Errorf("%d suspects, and %d bytes are taken with a file of %d", c.Suspects(), took, scratch)
 		}
 	}
 }
