@@ -19,8 +19,8 @@ import (
 type Comparison struct {
 	cfg  Config
 	last int64 // the part's last id
-	// notes are what a First has read of both sides, also of the ids behind the part. It read the topic to
-	// notesEnd. ends is how far it was read for every suspect.
+	// notes are of both sides, and of the ids behind the part too. The topic was read to notesEnd for them, and
+	// to ends for every suspect.
 	notes    *rowset.Sorter
 	notesEnd []int64
 	ends     []int64

@@ -38,9 +38,9 @@ type Config struct {
 	MaxSuspects int
 	// Memory limits the comparison's memory in bytes, including a batch of the source. Zero means 128 MiB.
 	Memory int64
-	// Scratch limits the bytes of the file of what has no room in Memory. Zero means that there is no file.
+	// Scratch limits the bytes of the file, which has the notes beyond Memory. Zero means that there is none.
 	Scratch int64
-	// Before, if not nil, is a comparison of ids before From. What its First has read is not read again.
+	// Before, if not nil, is a comparison of ids before From. Its notes are used, so no side is read again.
 	Before *Comparison
 }
 

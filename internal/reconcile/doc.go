@@ -38,17 +38,17 @@
 //
 // # Notes and parts
 //
-// Config.Memory bounds the memory of a comparison, however many rows there are. First notes of each record of
-// the topic and of each row that the source shows its id, time and hash. The notes are sorted by id, in memory
-// or in a file (package rowset, Sorter). Then First goes through them once, by id. So the order in which the
-// two sides have their rows does not matter.
+// Config.Memory bounds the memory of a comparison, however many rows there are. First notes the id, time and
+// hash of each record of the topic and of each row of the source. The notes are sorted by id, in memory or in
+// a file (package rowset, Sorter). Then First goes through them once, by id. So the order in which the two
+// sides have their rows does not matter.
 //
 // The notes do not have the rows themselves. A look reads those that differ.
 //
 // A comparison is of one part of the table: the ids from Config.From on. It ends below the highest id if more
-// rows differ than may be suspects. The part behind it goes on with the same notes (Config.Before), so each
-// side is still read once. Rows that changed since then differ, and the looks clear them. After a crash there
-// are no notes, so the next owner reads both sides again, and passes over the ids before Config.From.
+// rows differ than may be suspects. The part behind it goes on with the same notes (Config.Before). So each
+// side is read once. Rows that changed since then differ, and the looks clear them. After a crash there are no
+// notes. So the next owner reads both sides again, and passes over the ids before Config.From.
 //
 // Comparing changes nothing.
 package reconcile

@@ -17,8 +17,8 @@ const progressEvery = 10_000
 // size of the row has, in the middle. The lowest bits are the day on which the row was created, if it is
 // needed, or the partition of a stray.
 const (
-	topicRecord  uint32 = iota << kindShift // marked: a tombstone
-	strayRecord                             // likewise
+	topicRecord  uint32 = iota << kindShift // a tombstone is marked
+	strayRecord                             // a tombstone is marked
 	knownLetter                             // of Config.Letters
 	sourceReject                            // its hash is that of its dead letter
 	sourceLarge                             // it does not fit into a record of the topic
@@ -143,7 +143,7 @@ func (c *Comparison) compareNotes() error {
 	return err
 }
 
-// takeNote tells s what a note says, and reports whether the source showed the row in it. The notes of the
+// takeNote notes in s the content of a note, and reports whether the source showed the row. The notes of the
 // topic come first.
 func (c *Comparison) takeNote(s *suspect, n *rowset.Note) (met bool) {
 	id, v, kind := n.ID(), n.Version(), n.Beside>>kindShift<<kindShift

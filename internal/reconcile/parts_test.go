@@ -262,7 +262,8 @@ func TestWhatLaterPartsNeedOfAReadingTakesNoMemory(t *testing.T) {
 		before := resident(t)
 		cfg := made(n, memory, func() {})
 		cfg.From, cfg.Scratch = math.MinInt64, scratch
-		cfg.Topic = func(context.Context, []int64, func(int64) bool, func(watermark.Published) error) ([]int64, error) {
+		cfg.Topic = func(context.Context, []int64, func(int64) bool,
+			func(watermark.Published) error) ([]int64, error) {
 			return []int64{0}, nil
 		}
 		c := New(cfg)

@@ -146,7 +146,7 @@ func (s *suspect) fold(p watermark.Published) {
 
 // show notes that a read of the comparison shows this state, of this updated_at. It returns false if a newer
 // one was shown before: a source may show an older version beside the row, also one that cannot be published.
-// A good one that is as new as a bad one is the row. After true the caller notes what it has of the state.
+// A good one that is as new as a bad one is the row. After true the caller sets row, reject or unseen.
 func (s *suspect) show(state rowset.Version, updated schemas.Instant) bool {
 	if !slices.Contains(s.versions, state) {
 		s.versions = append(s.versions, state)

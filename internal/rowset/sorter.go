@@ -26,8 +26,7 @@ func NoteOf(id int64, v Version, beside uint32) Note { return Note{pack(id, v), 
 // them in memory. When that is full, it sorts them and writes them to a file, as a run. In the end it merges
 // the runs. A note takes 24 bytes in the file and twice as much in memory. A Sorter is for one goroutine.
 //
-// The file has no name. So nothing is left of it when the process ends, or when it is closed: by Close, or by
-// the garbage collector.
+// The file has no name. So it is gone once the process ends, or Close or the garbage collector closes it.
 type Sorter struct {
 	room     int    // notes that the memory has room for
 	memory   []Note // twice as many, for sort
