@@ -74,8 +74,9 @@ const (
 // is shown to the comparison (See) before the poll publishes it, and then the difference does not count. A
 // predecessor's reads are not known, so a new owner begins each confirmation with its own first look.
 //
-// A table that does not fit into memory is swept in parts, ranges of ids, and each part goes through all of
-// this. How far the sweep has come is in the watermark, and so is that a part was begun, before it is:
+// If more rows differ than are kept, the table is swept in parts, ranges of ids, and each part goes through
+// all of this. Only the first one reads both sides. How far the sweep has come is in the watermark, and so is
+// that a part was begun, before it is:
 //
 //	a part ends        From moves behind it, in the transaction of its last repair. A crash costs one part.
 //	it fails           it is due still: the sweeper waits, and begins the part anew. Polls go on.

@@ -47,8 +47,8 @@
 //
 // A comparison is of one part of the table: the ids from Config.From on. It ends below the highest id if more
 // rows differ than may be suspects. The part behind it goes on with the same notes (Config.Before). So each
-// side is read once. Rows that changed since then differ, and the looks clear them. After a crash there are no
-// notes. So the next owner reads both sides again, and passes over the ids before Config.From.
+// side is read once. Rows that changed since then differ, and the looks clear them. After a crash there are
+// no notes. So the next owner reads both sides again, and passes over the ids before Config.From.
 //
 // Comparing changes nothing.
 package reconcile
