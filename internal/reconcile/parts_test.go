@@ -22,7 +22,7 @@ import (
 )
 
 // Memory for some 150 notes, and bytes of a file with room for all that these tests read.
-const littleMemory, enough = 150 * 48 * 16 / 11, 1 << 20
+const littleMemory, enough = 150 * 48 * 2, 1 << 20
 
 // spreads are ways in which ids lie.
 var spreads = map[string]func(t *rapid.T) int64{
@@ -256,7 +256,7 @@ func TestAComparisonKeepsToItsMemory(t *testing.T) {
 
 // Between two parts others may read for their sweeps.
 func TestWhatLaterPartsNeedOfAReadingTakesNoMemory(t *testing.T) {
-	const n, memory = 1_800_000, 128 << 20
+	const n, memory = 1_300_000, 128 << 20
 	for _, scratch := range []int64{n * 24, 0} {
 		debug.FreeOSMemory()
 		before := resident(t)
