@@ -33,8 +33,8 @@ const (
 // readPart is First for a part. It reads both sides, if no part before has done so.
 func (c *Comparison) readPart(ctx context.Context, progress func(topicRows, sourceRows int)) (err error) {
 	if c.notes.Len() == 0 {
-		// The notes take half of the memory. The suspects take an eighth, at least 1 MiB. Readers of both sides take
-		// the rest.
+		// The notes take half of the memory. The suspects take an eighth, at least 1 MiB. Readers of both sides
+		// take the rest.
 		c.notes = rowset.NewSorter(int(c.cfg.Memory/2), c.cfg.Scratch)
 		err = c.read(ctx, progress)
 	}
