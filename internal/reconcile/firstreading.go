@@ -51,7 +51,7 @@ func (c *Comparison) readPart(ctx context.Context, progress func(topicRows, sour
 
 // read notes what both sides have, also of ids before the part.
 func (c *Comparison) read(ctx context.Context, progress func(topicRows, sourceRows int)) (err error) {
-	c.report.Foreign, c.report.Unread, c.report.Nameless, c.nameless = 0, 0, 0, nil
+	c.report.Foreign, c.report.Unread, c.report.Nameless, c.report.Shown, c.nameless = 0, 0, 0, false, nil
 	topicRows, sourceRows := 0, 0
 	c.notesEnd, err = c.cfg.Topic(ctx, nil, nil, func(p watermark.Published) error {
 		if topicRows++; topicRows%progressEvery == 0 {
