@@ -114,8 +114,8 @@ func latest(known, began, now schemas.Instant) schemas.Instant {
 	return max(known, began)
 }
 
-// moveCursor moves the cursor behind b, or to the end of the pass. It forgets the final rows that need no
-// longer be remembered then: those that the cursor, or the floor, has passed.
+// moveCursor moves the cursor and the load behind b, or to the end of the pass. It forgets the final rows
+// that need no longer be remembered then: those that the cursor, the load or the floor has passed.
 //
 // While a row has to be read again the cursor stands still. If rows were forgotten before, it stays even
 // when the pass ends: the floor stands still too, and without the cursor those rows would be read again.
@@ -131,7 +131,8 @@ func (s *state) moveCursor(b *Batch) {
 	if c := b.Cursor; c != nil && (s.mark.Cursor == nil || *s.mark.Cursor != *c) {
 		passed = true // a source moves it behind the whole batch, or not at all
 	}
-	s.mark.Cursor = b.Cursor
+	passed = passed || b.Load != nil && b.Load != s.mark.Load
+	s.mark.Cursor, s.mark.Load = b.Cursor, b.Load
 	forgot := s.dedup.batchDealtWith(passed)
 	s.forgot = b.Done == nil && (s.forgot || forgot)
 }
@@ -189,7 +190,8 @@ func continued(before *watermark.Trouble, trouble watermark.Trouble) *watermark.
 func (s *state) noteSource() error {
 	was, now := s.mark.Source, s.settings.SourceName
 	s.mark.Source = now
-	if was == "" || was == now || s.mark.Settled == schemas.MinInstant && s.mark.Cursor == nil {
+	begun := s.mark.Settled != schemas.MinInstant || s.mark.Cursor != nil || s.mark.Load != nil
+	if was == "" || was == now || !begun {
 		return nil
 	}
 	return &LostError{Sweep: true, From: schemas.InstantOf(s.mark.Settled.Time().Truncate(time.Second)),
@@ -198,8 +200,8 @@ func (s *state) noteSource() error {
 }
 
 // lose gives up the cursor and the floor, and moves settled back to lost.From. All rows from settled on
-// have to be read again. A takeover, which comes next, reads back their published versions. lose reports
-// whether it changed anything. If not, a takeover would lead to the same.
+// have to be read again, without those of a load that goes on. A takeover, which comes next, reads back their
+// published versions. lose reports whether it changed anything. If not, a takeover would lead to the same.
 func (s *state) lose(lost *LostError) (changed bool) {
 	from := max(lost.From, s.settings.Start)
 	back := from < s.mark.Settled
@@ -207,11 +209,13 @@ func (s *state) lose(lost *LostError) (changed bool) {
 	if lost.Sweep {
 		identity = identity.Anew()
 	}
-	if !back && s.mark.Cursor == nil && s.mark.Floor == nil && reflect.DeepEqual(identity, s.mark.Identity) {
+	load := s.mark.Load.Back(from, max(s.mark.Settled, s.settings.Start))
+	if !back && s.mark.Cursor == nil && s.mark.Floor == nil && reflect.DeepEqual(load, s.mark.Load) &&
+		reflect.DeepEqual(identity, s.mark.Identity) {
 		return false
 	}
-	s.mark.Cursor, s.mark.Floor, s.mark.Identity = nil, nil, identity
-	s.dedup.oldest = schemas.MinInstant
+	s.mark.Cursor, s.mark.Load, s.mark.Floor, s.mark.Identity = nil, load, nil, identity
+	s.dedup.readAgain(load)
 	if back {
 		s.mark.Settled = from
 		s.dedup.passedAgain = true
@@ -235,8 +239,9 @@ func (s *state) beginReplay(r watermark.Request, now schemas.Instant, ends []int
 		from, settled = min(from, running.From), max(settled, running.Settled)
 	}
 	s.mark.Settled = min(s.mark.Settled, max(*r.To, s.settings.Start))
+	s.mark.Load = s.mark.Load.Back(*r.To, max(s.mark.Settled, s.settings.Start))
 	s.mark.Cursor, s.mark.Floor, s.mark.Identity = nil, nil, s.mark.Identity.Confirmed(r.Schema)
-	s.dedup.replay()
+	s.dedup.replay(s.mark.Load)
 	s.mark.Replay = &watermark.Replay{Request: r.ID, RequestUID: r.UID, From: from, At: now, Settled: settled,
 		Ends: ends}
 }

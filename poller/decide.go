@@ -26,7 +26,7 @@ func (s *state) decide(b *Batch, at Moment, maxRows int) (tx watermark.Transacti
 		if len(tx.Rows) >= maxRows {
 			return tx, true, nil
 		}
-		row, final := &b.Rows[0], len(b.Final) > 0 && b.Final[0]
+		row, final := &b.Rows[0], len(b.Final) > 0 && b.Final[0] && s.dealtWithAll()
 		err := s.decideRow(&tx, row, shown, at, final)
 		if err != nil && s.makeRoom(b) {
 			err = s.decideRow(&tx, row, shown, at, final)

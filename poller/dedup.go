@@ -22,10 +22,10 @@ import (
 // Which versions may be read again, and why dedup knows them:
 //   - A row with an updated_at before settled is not read again: passes begin at settled. Such rows are
 //     evicted.
-//   - A version that the source called final is not, once a watermark says so: its cursor or floor lies
+//   - A version that the source called final is not, once a watermark says so: its cursor, load or floor lies
 //     behind the batch that brought it. Until that watermark is written the version is remembered like any
-//     other, because a successor would begin before it. For these, a batch may exceed the memory. While a
-//     row is deferred neither cursor nor floor moves, so no version is forgotten.
+//     other, because a successor would begin before it. For these, a batch may exceed the memory. While a row
+//     is deferred, or lacks its dead letter, none of these moves, so no version counts as final.
 //   - Every other version is remembered before it is published. A row that does not fit is not published, and
 //     the resource is blocked (state.memoryFull).
 //   - A successor finds all versions. In the data topic they are at or after Watermark.DedupFrom, which is no
@@ -204,10 +204,19 @@ func (d *dedup) findOldest() {
 	}
 }
 
-// replay begins a replay: a version from before it does not suppress an equal row. dedup knows no rows
-// between the replay's time and settled, so a takeover has to read from settled on.
-func (d *dedup) replay() {
-	d.oldest = schemas.MinInstant
+// readAgain makes a takeover read back the rows from settled on, because dedup does not know all of them. If
+// a load goes on, no pass reads the earlier rows that it has published, but those that are remembered.
+func (d *dedup) readAgain(load *watermark.Load) {
+	from := schemas.MinInstant
+	if load != nil {
+		from = load.Before
+	}
+	d.oldest = min(d.oldest, from)
+}
+
+// replay begins a replay: a version from before it does not suppress an equal row.
+func (d *dedup) replay(load *watermark.Load) {
+	d.readAgain(load)
 	for _, row := range d.future.far {
 		row.Old = true
 	}

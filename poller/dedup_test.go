@@ -400,6 +400,26 @@ func TestAPassThatHasForgottenRowsAndHoldsOneBackKeepsItsCursor(t *testing.T) {
 	}
 }
 
+// No watermark lies behind a final row while another row is deferred, so it needs room like any other.
+func TestFinalRowsNeedRoomWhileARowIsDeferred(t *testing.T) {
+	s := openShop(t, 0, fewRows(20))
+	known := s.row(1000, 2*time.Minute, 2)
+	batch := Batch{Settled: schemas.MinInstant, Rows: []schemas.Record{known.record()}}
+	if err := s.poller.publish(one(batch)); err != nil {
+		t.Fatal(err)
+	}
+	older := s.row(1000, time.Minute, 1)
+	batch = Batch{Settled: schemas.MinInstant, Rows: []schemas.Record{older.record()}, Final: []bool{true}}
+	for n := range 100 {
+		row := s.row(int64(n), 0, 1)
+		batch.Rows, batch.Final = append(batch.Rows, row.record()), append(batch.Final, true)
+	}
+	err := s.poller.publish(one(batch))
+	if err == nil || !strings.Contains(err.Error(), "poll.memory is full") {
+		t.Errorf("%d rows are remembered: %v", s.poller.state.dedup.rows.Len(), err)
+	}
+}
+
 // The transactions of a batch may take long. A record carries the time of its writing if updated_at is later,
 // and the watermark has to say from when on a successor reads the topic.
 func TestARowIsReadBackIfTheClockStepsBackBetweenTwoTransactionsOfABatch(t *testing.T) {

@@ -24,12 +24,15 @@ func (s *sweeper) repair() error {
 	if sweep.Done != nil {
 		total = *sweep.Done
 	}
-	count, restless := map[reconcile.Kind]int{}, 0
+	count, restless, unmet := map[reconcile.Kind]int{}, 0, 0
 	var differences []reconcile.Difference
 	for _, d := range s.inHand.Differences() {
-		if count[d.Kind]++; d.Counts {
+		switch count[d.Kind]++; {
+		case d.Counts:
 			differences = append(differences, d)
-		} else {
+		case d.Kind == reconcile.Unknown && d.Row != nil:
+			unmet++
+		default:
 			restless++
 		}
 	}
@@ -46,10 +49,14 @@ func (s *sweeper) repair() error {
 			"sweep %s --confirm-deletes %d)", part.Extra, topicRows, budget, budget-left, s.cfg.Resource.Name,
 			part.Extra+max(0, total.Extra-total.Tombstones))
 	}
-	var unconfirmed, unread, kept string
+	var unconfirmed, unshown, unread, kept string
 	if restless > 0 {
 		unconfirmed = fmt.Sprintf("%s came and went, or changed, while they were looked at: they are left as they "+
 			"are, and the next sweep compares them again", terminal.Plural(restless, "row"))
+	}
+	if unmet > 0 {
+		unshown = terminal.Plural(unmet, "row") + " of the topic did not come when all rows were read (over REST " +
+			"by created_*), and came when they were looked for (by updated_*): not all rows were compared"
 	}
 	if c.Unread > 0 {
 		unread = fmt.Sprintf("%d batches of another program in the topic could not be read, and may hold any row",
@@ -65,7 +72,7 @@ func (s *sweeper) repair() error {
 	if err != nil {
 		return err
 	}
-	part.Left = joined(unconfirmed, unread, kept, s.state.deadLetters.delays())
+	part.Left = joined(unconfirmed, unshown, unread, kept, s.state.deadLetters.delays())
 	return s.endPart(tx, part, total.Plus(part))
 }
 
@@ -167,7 +174,7 @@ func (s *sweeper) endPart(tx watermark.Transaction, part, total watermark.Swept)
 	} else {
 		next := last + 1
 		mark.ChangeSweep(func(x *watermark.Sweep) {
-			x.From, x.Done, x.Tried, x.Attempts = &next, &total, nil, 0
+			x.From, x.Done, x.Tried, x.Attempts, x.Failure = &next, &total, nil, 0, ""
 		})
 	}
 	if err := s.writer.commit(tx); err != nil {

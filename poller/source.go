@@ -50,6 +50,10 @@ type Request struct {
 	From schemas.Instant
 	// Cursor is where a Pass that was cut short goes on. A batch of that pass named it. nil means at From.
 	Cursor *watermark.Cursor
+	// Load is the place of a load that a Pass goes on with. A batch of a pass named it. nil means none.
+	Load *watermark.Load
+	// Rows is the number of rows that were published so far.
+	Rows int64
 	// Complete, of a pass: a cheap one, with which REST has met every change since the one before, will not
 	// do.
 	Complete bool
@@ -83,8 +87,8 @@ type Batch struct {
 	// Nulls counts by field the values that were read as null though they are written otherwise, such as NaN.
 	Nulls map[string]int
 	// Final is set for each row whose version no later pass reads again, if that pass goes on from this
-	// batch's Cursor or from the Floor of this pass's Done. Then dedup need not remember it. nil means no
-	// row. Only a source that has a Floor sets it.
+	// batch's Cursor or Load or from the Floor of this pass's Done. Then dedup need not remember it. nil means
+	// no row. Only a source that has a Floor sets it.
 	Final []bool
 	// Age is the time since the oldest answer with these rows was made. A cache's answers may be old.
 	Age time.Duration
@@ -93,6 +97,9 @@ type Batch struct {
 	Settled schemas.Instant
 	// Cursor is where this pass goes on after this batch. nil means at Settled.
 	Cursor *watermark.Cursor
+	// Load is the place of the load after this batch. nil means that no load is in hand. A source changes it
+	// behind the whole batch, or hands on the Load that it had.
+	Load *watermark.Load
 	// Identity, in a pass, identifies the table of these rows. Nil if the source has no identity.
 	Identity *watermark.Identity
 	// Dialect, in a pass over REST, is what is known of the service (package dialect). Nil if nothing is.

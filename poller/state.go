@@ -60,8 +60,9 @@ func (s *state) nextPass(at Moment) Request {
 	s.deadLetters.beyond.newPass()
 	s.from, s.wanted, s.readBegan = max(s.mark.Settled, s.settings.Start), nil, at
 	complete := s.settings.Eager || s.mark.Replay != nil || s.passes == 0
-	return Request{Kind: Pass, From: s.from, Complete: complete, Cursor: s.mark.Cursor, Floor: s.mark.Floor,
-		Identity: s.mark.Identity, Fields: s.expectedFields(), Started: at.Wall}
+	return Request{Kind: Pass, From: s.from, Complete: complete, Cursor: s.mark.Cursor, Load: s.mark.Load,
+		Rows: s.mark.Rows, Floor: s.mark.Floor, Identity: s.mark.Identity, Fields: s.expectedFields(),
+		Started: at.Wall}
 }
 
 // secondLook begins a look at these deferred rows.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -93,6 +94,7 @@ type sweeper struct {
 
 	born   schemas.Instant
 	retry  backoff.BackOff
+	failed int         // tries in a row
 	next   time.Time   // not before this, after a failure
 	inHand *comparison // or nil
 	// newest is the sweep's newest part, also when it is over, or nil. The next part takes over its reading.
@@ -129,6 +131,7 @@ func (s *sweeper) found() {
 	if at := mark.Sweep.NotBefore; at != nil {
 		why := fmt.Sprintf("the owner before died while it swept (%s in a row); `storestream sweep %s` "+
 			"begins it at once", terminal.Plural(mark.Sweep.Attempts, "time"), s.cfg.Resource.Name)
+		mark.ChangeSweep(func(x *watermark.Sweep) { x.Failure = why + ", or it is tried at " + at.String() })
 		s.board.change(func(status *Status) { status.Sweep.Error, status.Sweep.Next = why, at.Time() })
 	}
 }
@@ -339,13 +342,20 @@ func (s *sweeper) fail(err error) {
 	s.end()
 	pause := max(s.cfg.Interval, s.retry.NextBackOff())
 	s.next = s.cfg.now().Add(pause)
+	if line, _, _ := strings.Cut(err.Error(), "\n"); !s.sweepFirst {
+		s.failed++
+		s.state.mark.ChangeSweep(func(x *watermark.Sweep) {
+			x.Failure = fmt.Sprintf("it failed %s in a row and is tried again at %s: %s",
+				terminal.Plural(s.failed, "time"), s.next.UTC().Format(time.RFC3339), line)
+		})
+	}
 	s.cfg.Log.Warn("sweep failed, it is tried again", zap.Error(err), zap.Duration("in", pause))
 	s.board.change(func(status *Status) { status.Sweep.Error, status.Sweep.Next = err.Error(), s.next.UTC() })
 }
 
 // done ends a comparison that was acted upon.
 func (s *sweeper) done() {
-	s.next, s.sweepFirst = time.Time{}, false
+	s.next, s.sweepFirst, s.failed = time.Time{}, false, 0
 	s.retry.Reset()
 	s.end()
 }

@@ -79,7 +79,16 @@ func TestASweepThatFailsIsShownAndTriedAgainAndPollsGoOn(t *testing.T) {
 		t.Errorf("status %+v", status.Sweep)
 	}
 	if s.mark.Sweep == nil {
-		t.Error("nobody asks for it any more")
+		t.Fatal("nobody asks for it any more")
+	}
+	says := fmt.Sprintf("it failed %d times in a row and is tried again at %s: 500 internal_error", s.full,
+		status.Sweep.Next.Format(time.RFC3339))
+	if s.mark.Sweep.Failure != says {
+		t.Errorf("the watermark says %q, not %q", s.mark.Sweep.Failure, says)
+	}
+	s.takeOver() // the next owner knows
+	if s.poll(); s.mark.Sweep == nil || s.mark.Sweep.Failure == "" {
+		t.Errorf("after a takeover: %+v", s.mark.Sweep)
 	}
 	if s.mark.Swept != nil || s.mark.LastSweep != schemas.MinInstant {
 		t.Error("it is said to have been done")

@@ -134,7 +134,9 @@ func (r *following) step(now health.Resource) (step, text string) {
 	case health.Unowned, health.Unreadable, health.Blocked, health.Failing, health.Stalled:
 		return string(now.State) + now.Since.String(), "the request waits until this is over: " + stateText(now)
 	}
-	text = requestText(now)
+	if text = requestText(now); now.Sweep != nil && now.Sweep.Tried == nil && now.Sweep.Failure != "" {
+		text = "the sweep has not ended: " + now.Sweep.Failure
+	}
 	if !r.taken {
 		text = now.Owner + " takes it from here"
 	}

@@ -32,7 +32,7 @@ needs no running instance: without one, rows that changed since it stopped do di
   missing   the service has the row, the topic has not
   stale     both have it, with another content; or a record of it lies in a wrong partition too
   extra     the topic has it, the service has not (it was deleted, or never there)
-  unknown   the service showed it in one reading and not in a later one: verify cannot tell
+  unknown   the service showed it in one reading and not in another: verify cannot tell
 
 Rows that cannot be published (dead letters) count apart. They are no difference unless they are more than 5
 of a resource, or more than one in a thousand of its rows. Over REST it shares the rate that the service

@@ -143,6 +143,9 @@ func notes(r health.Resource, deadLetters string) (notes []string) {
 	if r.Swept != nil && r.Swept.Left != "" {
 		notes = append(notes, "the last sweep left some of it: "+r.Swept.Left)
 	}
+	if r.Sweep != nil && r.Sweep.Failure != "" {
+		notes = append(notes, "the sweep has not ended: "+r.Sweep.Failure)
+	}
 	if r.Policies.Mixed() {
 		remedy := "storestream sweep " + r.Name
 		if r.Swept != nil && r.Swept.Early > 0 { // a sweep leaves these as they are
@@ -175,6 +178,9 @@ func sweptText(r health.Resource) string {
 	if n := r.Swept.Missing + r.Swept.Stale + r.Swept.Extra; n > 0 {
 		return text + fmt.Sprintf(", %s differed", terminal.Count(n))
 	}
+	if r.Swept.Left != "" {
+		return text + ", see below"
+	}
 	return text + ", equal"
 }
 
@@ -198,6 +204,8 @@ func requestText(r health.Resource) string {
 		parts = append(parts, "replaying from "+rowTime(r.Replay.From.Time()))
 	}
 	switch {
+	case r.Sweep != nil && r.Sweep.Tried == nil && r.Sweep.Failure != "":
+		parts = append(parts, "a sweep is tried again")
 	case r.Sweep != nil && r.Sweep.Tried == nil && r.Sweep.From == nil:
 		parts = append(parts, "a sweep is due")
 	case r.Sweep != nil:

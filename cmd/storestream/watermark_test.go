@@ -237,13 +237,20 @@ func TestWatermarkListShowsTheLastSweepAndWhatCannotBePublished(t *testing.T) {
 		w.LastSweep = schemas.InstantOf(time.Now().Add(-2 * time.Hour))
 		w.Swept = &watermark.Swept{SourceRows: 40, Missing: 1, Stale: 2, Left: "so it is"}
 	})
+	s.Publish("users", nil, nil, func(w *watermark.Watermark) {
+		w.LastSweep = schemas.InstantOf(time.Now().Add(-3 * time.Hour))
+		w.Swept = &watermark.Swept{Left: "nothing was compared"}
+		w.Sweep = &watermark.Sweep{Request: -1, Failure: "it failed 7 times in a row"}
+	})
 	s.Commit("orders", watermark.Transaction{DeadLetters: []watermark.DeadLetter{{Key: "orders/7",
 		Source: "rest",
 		Row:    []byte(`{"id":7,"total_amount":"geheim"}`),
 		Field:  "total_amount", Err: "expected a decimal"}}}, nil)
 	c := s.do("watermark", "list").expect(t, exitLate, "2h0m ago: 40 rows, 3 differed",
 		"orders: 1 row cannot be published, its total_amount: expected a decimal (orders/7 in store.dead_letters)")
-	c.expect(t, exitLate, "orders: the last sweep left some of it: so it is")
+	c.expect(t, exitLate, "orders: the last sweep left some of it: so it is",
+		"3h0m ago: 0 rows, see below", "  a sweep is tried again\n",
+		"users: the sweep has not ended: it failed 7 times in a row\n")
 	j := s.do("watermark", "list", "-o", "json").expect(t, exitLate, `"rows": 1`, `"ids"`)
 	if strings.Contains(c.stdout.String()+j.stdout.String(), "geheim") {
 		t.Errorf("a value of a row is shown:\n%s%s", c.stdout, j.stdout)

@@ -15,8 +15,9 @@ var Reasons = []Reason{
 	{Code: "all_rows_unfit", State: Blocked, Says: "bigger is wrong than those rows",
 		Means: "every row that was read together breaks the contract. They are left out and the others go on. " +
 			"Settled stays before them",
-		Remedy: "correct at the service the field that the text names, and it goes on by itself; or, if the " +
-			"schema is too narrow, change it (schemas.dir) and restart", See: "Changing a schema"},
+		Remedy: "correct at the service the field that the text names, or restore the table's block that it " +
+			"names, and it goes on by itself; or, if the schema is too narrow, change it (schemas.dir) and restart",
+		See: "Changing a schema"},
 	{Code: "row_without_id", State: Blocked, Says: "a row has no id (NULL)",
 		Means: "the database cannot read a row at that place or behind it, and finds such a row by its id. Rows " +
 			"before it are published. Settled stays before it",
@@ -138,6 +139,10 @@ var Reasons = []Reason{
 			"or the service's servers have clocks that differ. Settled stays. *No sweep*",
 		Remedy: "have the proxy let requests with no-cache through, or lead around it (store.base_url) " +
 			"and restart; if there is none, set the servers' clocks"},
+	{Code: "dates_refused", State: SettlingDelayed, Says: "the service refuses later ... dates than",
+		Means: "each window needs a last date, and the service refuses the dates that would take in all of " +
+			"today. So polls do not count for lag. *No sweep*",
+		Remedy: "ask the service's owner to answer for tomorrow, too, or for windows without a last date"},
 	{Code: "unfit_page", State: SettlingDelayed, Says: "no row of a page can be published",
 		Means:  "every row of a page breaks the contract: the resource is blocked for them, too",
 		Remedy: "correct at the service the field that the block names"},

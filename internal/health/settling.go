@@ -20,6 +20,9 @@ type Settling struct {
 	// began, nil if that is not known. Its end is now.
 	LoadsFrom *schemas.Instant `json:"loads_from,omitempty"`
 	LoadsAt   *schemas.Instant `json:"loads_at,omitempty"`
+	// LoadsPart says how far a first load or a replay has come that reads a table in the order of its blocks:
+	// the part of them that was read, from 0 to 1.
+	LoadsPart float64 `json:"loads_part,omitzero"`
 }
 
 // Days is a run of consecutive days with the same state.

@@ -24,6 +24,8 @@ type Comparison struct {
 	notes    *rowset.Sorter
 	notesEnd []int64
 	ends     []int64
+	// before is an overlap before the notes of the source were begun.
+	before   schemas.Instant
 	suspects map[int64]*suspect
 	kept     int // bytes of the suspects
 	// letters are the part's rows that cannot be published.
@@ -72,7 +74,7 @@ func New(cfg Config) *Comparison {
 	c := &Comparison{cfg: cfg, last: math.MaxInt64, letters: map[int64]bool{},
 		suspects: map[int64]*suspect{}, notes: &rowset.Sorter{}}
 	if b := cfg.Before; b != nil {
-		c.notes, c.notesEnd, c.nameless, c.cfg.Before = b.notes, b.notesEnd, b.nameless, nil
+		c.notes, c.notesEnd, c.before, c.nameless, c.cfg.Before = b.notes, b.notesEnd, b.before, b.nameless, nil
 		c.report.Nameless, c.report.Shown = b.report.Nameless, b.report.Shown
 	}
 	return c

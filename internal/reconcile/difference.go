@@ -13,7 +13,7 @@ const (
 	Missing Kind = "missing" // the source has the row, the topic has not
 	Stale   Kind = "stale"   // both have it, with another content
 	Extra   Kind = "extra"   // the topic has it, the source has not
-	Unknown Kind = "unknown" // the source showed it in one reading and not in a later one
+	Unknown Kind = "unknown" // the source showed it in one reading and not in another
 	// Unpublishable rows of the source have no dead letter, or another one.
 	Unpublishable Kind = "unpublishable"
 	// Leftover dead letters are of rows that are well, or that neither side has.
@@ -30,7 +30,7 @@ type Difference struct {
 	// Counts is set if the difference was confirmed. An Unknown one never is.
 	Counts bool
 	// Row is the row as the source shows it, Reject the same of a row that cannot be published. Both are nil if
-	// the source does not show it.
+	// the source does not show it. An Unknown row that the first reading did not show has a Row.
 	Row    *schemas.Record
 	Reject *schemas.Reject
 	// InTopic is set if the topic has a record of the row that is no tombstone. Newest is the newest record, a

@@ -26,7 +26,8 @@
 //
 // A row is Extra only if no read has shown it since the comparison began. If one read shows a row and another
 // does not, the row is Unknown: it may have been deleted in between, or the other read asked a question that
-// does not show it. Such a row is neither equal nor deleted. So a row that is to be deleted was absent from a
+// does not show it. Such a row is neither equal nor deleted. This includes a row that the first reading did
+// not show, although the topic has had it for an overlap. So a row that is to be deleted was absent from a
 // full reading, and from two looks that read all rows by another dimension, an overlap apart, and the
 // caller's other reads did not show it meanwhile either (See). The first reading confirms no difference,
 // because it takes long and the caller's reads are not watched yet.

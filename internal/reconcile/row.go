@@ -42,6 +42,8 @@ type suspect struct {
 	topic       rowset.Version
 	topicBefore rowset.Version
 	underWay    bool // at the last look (update)
+	// unmet is the topic's version, if First should have met the row and did not. It is zero otherwise.
+	unmet rowset.Version
 	// created is the day on which a source that is read by day has the row, MinInstant if unknown.
 	created schemas.Instant
 	// newest is the topic's newest record of a row that is named, a tombstone too. It is nil if there is none.
@@ -79,6 +81,8 @@ func (s *suspect) kind() Kind {
 		return Stale
 	case s.letter:
 		return Leftover
+	case s.row != nil && s.topic == s.unmet:
+		return Unknown
 	}
 	return ""
 }
@@ -203,7 +207,8 @@ func (s *suspect) update(look *suspect, from, to time.Time) {
 
 // delivered reports whether the topic has a version that the source showed, whether the row is under way, or
 // whether neither the topic nor any read of the source had it. A stray beside it is still a difference,
-// because no poll takes it out, and so is a dead letter.
+// because no poll takes it out, and so is a dead letter. A row that First should have met is Unknown, as long
+// as the topic gets no other version of it.
 func (s *suspect) delivered() bool {
 	switch {
 	case len(s.strays) > 0, s.letter, s.named, s.shown == rejected:
@@ -211,7 +216,7 @@ func (s *suspect) delivered() bool {
 	case !s.inTopic:
 		return !s.elsewhere && len(s.versions) == 0
 	}
-	return s.underWay || slices.Contains(s.versions, s.topic)
+	return s.underWay || slices.Contains(s.versions, s.topic) && s.topic != s.unmet
 }
 
 func versionOfRow(row *schemas.Record) rowset.Version {

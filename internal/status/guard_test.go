@@ -39,6 +39,7 @@ func failing() *Board {
 			Resources: []health.Resource{{Name: "orders", Owned: true,
 				Trouble:  &watermark.Trouble{Why: secretError, Failing: true},
 				Policies: watermark.Policies{"fingerprint of student_ro"},
+				Sweep:    &watermark.Sweep{Failure: secretError},
 				Sweeping: &health.Sweeping{Error: secretError},
 				Settling: &health.Settling{Days: []health.Days{{From: "2026-11-20", State: "not_closed",
 					Why: secretError}}}}},

@@ -119,6 +119,11 @@ func (s Snapshot) public() Snapshot {
 			hide(&sweeping.Error)
 			r.Sweeping = &sweeping
 		}
+		if r.Sweep != nil {
+			sweep := *r.Sweep
+			hide(&sweep.Failure)
+			r.Sweep = &sweep
+		}
 		if r.Settling != nil {
 			settling := *r.Settling
 			settling.Days = slices.Clone(settling.Days)

@@ -72,6 +72,8 @@ func (w *Watermark) impossible() string {
 		return fmt.Sprintf("rows is %d and request is %d, expected 0 and -1 or more", w.Rows, w.Request)
 	case slices.ContainsFunc(ends, func(end int64) bool { return end < 0 }):
 		return fmt.Sprintf("ends are %d, expected 0 or more", ends)
+	case w.Load != nil && (w.Load.Block < 0 || w.Load.Blocks < w.Load.Block):
+		return fmt.Sprintf("the load is at block %d of %d", w.Load.Block, w.Load.Blocks)
 	case w.Sweep != nil && w.Sweep.ConfirmedDeletes < 0, w.Deleted != nil && w.Deleted.Rows < 0:
 		return "a number of deletions is negative"
 	}

@@ -39,6 +39,9 @@ type Watermark struct {
 
 	// Cursor is where a pass that was cut short goes on. If it is nil, the next pass begins at Settled.
 	Cursor *Cursor `json:"cursor,omitempty"`
+	// Load is the place of the first part of a pass, which reads a table in the order of its blocks. Nil means
+	// that no such load is in hand.
+	Load *Load `json:"load,omitempty"`
 	// Floor is the set of database transactions whose rows the passes so far have met. If it is nil, the next
 	// pass reads everything from Settled on.
 	Floor *Floor `json:"floor,omitempty"`
@@ -196,6 +199,9 @@ type Sweep struct {
 	Tried     *schemas.Instant `json:"tried,omitempty"`
 	Attempts  int              `json:"attempts,omitempty"`
 	NotBefore *schemas.Instant `json:"not_before,omitempty"`
+	// Failure is how often and why the tries of that part failed, and when the next one begins, in words for
+	// people. It stays until the part is done.
+	Failure string `json:"failure,omitempty"`
 }
 
 // SweptSince returns when the last sweep was finished. If none was, it returns when the first one became due,

@@ -27,6 +27,7 @@ func lines() []line {
 		{"latency", following, 1, latencies},
 		{"idle", following, 3, idleness},
 		{"growing", holding, 1, growing},
+		{"scattered", holding, 3, scattered},
 		{"dedup", holding, 3, dedupOf},
 		{"writer", holding, 1, besideAWriter},
 		{"open", holding, 1, openTransaction},

@@ -107,7 +107,7 @@ func (r *chunkReader) chunks(ctx context.Context, q query, after key) iter.Seq2[
 				}
 			}
 			if err == nil {
-				r.limit = min(r.larger(), r.MaxRows)
+				r.grow()
 				r.careful = min(2*r.careful, r.MaxRows)
 				continue
 			}
@@ -251,13 +251,17 @@ func (r *chunkReader) rows() int {
 	return max(min(r.limit, cmp.Or(r.careful, r.limit), transactionBytes/r.width), 1)
 }
 
-// larger returns the limit after a good transaction. It doubles, but from half the size that was cut up to
-// that size it grows slowly: twice as many after 45 transactions. Beyond it the cause of the cut is over.
-func (r *chunkReader) larger() int {
-	if r.limit < r.cut && 2*r.limit >= r.cut {
-		return r.limit + r.limit/64 + 1
+// grow raises the limit after a good transaction.
+func (r *chunkReader) grow() { r.limit = min(grown(r.limit, r.cut), r.MaxRows) }
+
+// grown returns the size of the transaction after a good one. It doubles, but from half the size that was cut
+// up to that size it grows slowly: twice as many after 45 transactions. Beyond it the cause of the cut is
+// over.
+func grown(size, cut int) int {
+	if size < cut && 2*size >= cut {
+		return size + size/64 + 1
 	}
-	return 2 * r.limit
+	return 2 * size
 }
 
 // retry prepares another try after err. tx is the transaction that failed, or nil if no row has come. retry

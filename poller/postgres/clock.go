@@ -31,7 +31,7 @@ import (
 //
 // And it puts temporary tables after all others, for the statements that follow. PostgreSQL looks for a
 // table or a type among the temporary ones first, even for a name of pg_catalog, and they belong to the
-// client that had the connection before. So this query names no table, and names the schema of each type. $2
+// client that had the connection before. So this query names the schema of each table and type. $2
 // is the DSN's search_path, NULL for the role's.
 const clockSQL = `WITH c AS MATERIALIZED (
   SELECT pg_is_in_recovery() AS standby, pg_last_xact_replay_timestamp() AS replayed,
@@ -40,7 +40,8 @@ SELECT CASE WHEN c.standby THEN c.replayed ELSE now() END, c.standby,
        coalesce((c.position - '0/0'::pg_catalog.pg_lsn)::bigint, 0), s::pg_catalog.text,
        pg_snapshot_xmax(s)::pg_catalog.text::bigint + age(pg_snapshot_xmax(s)::pg_catalog.xid),
        coalesce(to_regclass($1)::pg_catalog.oid, 0::pg_catalog.oid),
-       coalesce(row_security_active(to_regclass($1)::pg_catalog.oid), false), coalesce(%s, 0)
+       coalesce(row_security_active(to_regclass($1)::pg_catalog.oid), false), coalesce(%s, 0),
+       coalesce((SELECT relfilenode FROM pg_catalog.pg_class WHERE oid = to_regclass($1)), 0::pg_catalog.oid)
 FROM c, pg_current_snapshot() AS s
 WHERE set_config('client_encoding',
   CASE current_setting('server_encoding') WHEN 'SQL_ASCII' THEN 'SQL_ASCII' ELSE 'UTF8' END, true) <> ''
@@ -69,7 +70,8 @@ func clockQuery(t *table, searchPath any) *statement {
 func readClock(tx *transaction) (*clock, error) {
 	c, shown := &clock{}, ""
 	var at *time.Time
-	err := tx.scan(&at, &c.standby, &c.position, &shown, &c.next, &c.relation, &c.hidden, &c.timeline)
+	err := tx.scan(&at, &c.standby, &c.position, &shown, &c.next, &c.relation, &c.hidden, &c.timeline,
+		&c.file)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +99,8 @@ type clock struct {
 	// relation is the oid that the table's name led to, or 0. hidden is set if row security may hide rows of it.
 	relation uint32
 	hidden   bool
+	// file is the number of the file that holds the table, or 0. A table that is rewritten gets another one.
+	file uint32
 	// timeline is a primary's timeline. Zero means that it is not known.
 	timeline uint32
 	// asked and answered are times of our clock, before and after.

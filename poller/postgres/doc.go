@@ -150,6 +150,71 @@
 // A row that a pass calls Final was written below c.xmin, and so lies below all later floors. (After 2^31
 // transactions it looks newer than it is, and is met once more.)
 //
+// # A first load
+//
+// A pass in the order (updated_at, id) jumps from block to block if the rows do not lie in that order on
+// disk. So a pass that begins before all rows has two parts (heap.go). The load reads the table's blocks in
+// turn, and an ordinary pass reads the rest. Let H be a horizon that counts for the clock of the pass, and
+// before be H.time - overlap:
+//
+//	           before                        now
+//	-----------|-----------------------------|---> updated_at
+//	the load   | the passes that follow: settled is before when the load has ended
+//
+// The load publishes the rows stamped earlier than before. It meets each of them once:
+//
+//  1. By the argument above they were written by transactions below H.next. These are over, and every chunk
+//     of the load shows what they wrote. So no such version appears later, in any block.
+//  2. A version stays in its block. An UPDATE writes another version, also if it is HOT.
+//  3. That version may lie in a block that was read, or after the last one. But it is stamped before or
+//     later, so the passes that follow read it. If the load comes to the new version, it leaves it out.
+//
+// So a row version belongs to the load or to the passes, never to both. No pass reads a row of the load
+// again (Batch.Final), and dedup need not remember it. The records of the load have times earlier than
+// before, and DedupFrom is before or later as soon as settled is. So a takeover that looks for DedupFrom
+// finds the end of the load, although the load's records are in no order of time.
+//
+// Settled stays at its beginning until the load has ended. The watermark has the load's place (Load). A
+// place outlives the owner, a restart of the server and a promotion, for the same reasons as settled, and
+// with the same sweep. If the clock was set back below before, the load goes on for the rows below that, and
+// the passes read the others again.
+//
+// It does not outlive the table's file. CLUSTER, VACUUM FULL, TRUNCATE and some ALTER TABLE write another
+// one, with the rows in other blocks. So the place names the file (with the cluster, because two clusters
+// may give a file the same number). Each chunk compares, under its lock. With another file the load begins
+// again, and the takeover before that reads back what was published, so no row is published twice. If
+// poll.memory has no room for that, the resource is blocked, and the reason names the size that is needed.
+//
+// Simpler versions fail:
+//
+//   - The load publishes all rows that it meets: the pass after it meets the latest ones again. dedup would
+//     have to remember all rows that are written during the load.
+//   - The load asks for its last block before the horizon: a transaction below H.next writes a block behind.
+//   - The load begins beside a transaction that is older than H: that one writes an early stamp into a block
+//     that was read. So without a horizon that counts, the whole pass is in the order (updated_at, id).
+//   - before is later than our clock: records of the load would carry the time of their writing, and a
+//     takeover in the middle would have to read back all of them (poller.futureRows).
+//   - The rows of a range of blocks are cut into chunks as they come: nothing orders them. The server may
+//     begin a sequential scan in the middle of a table, or read with several processes. So a range counts as
+//     a whole. If it is more than a chunk, fewer blocks follow, and one block is read in the order
+//     (updated_at, id).
+//   - The file is compared when the load begins, or before the lock: see TRUNCATE above.
+//   - A failure gives up the load: a first load of a day would begin again at each restart of the server.
+//
+// A load goes on behind a bad chunk, and behind a block whose page is broken. So do the passes that follow,
+// or new rows would wait for the bad ones. Then neither the load in the watermark nor settled moves, and no
+// row behind is final.
+//
+// An UPDATE that leaves updated_at alone breaks (3). During a load it may put a row into a block that was
+// read, and then only the next sweep finds the row. Or it puts a published row into a block that was not
+// read, which publishes the row again.
+//
+// A table is read in this way if it has a floor, at least leastBlocks blocks, and the server's own storage
+// (its access method is heap), and if the role may ask for its size. PostgreSQL 13, or 14 without
+// enable_tidscan, would read the whole table for each range of blocks. A replay is read in this way if no row
+// lies before its beginning. The same goes for resources.*.start. Rows without updated_at are read after the
+// blocks, by id.
+//
 // # No session state
 //
 // A chunk is read in a REPEATABLE READ READ ONLY transaction in one round trip, with unnamed statements. A

@@ -34,6 +34,9 @@ type world struct {
 	replaced  *replayed // what the primary before shows; nil: there was none
 	gone      bool      // a column is
 	relation  relationOf
+	// file is the number of the relation's file. first is the id that was given out first.
+	file  uint32
+	first uint64
 	// changed: nobody has looked since the name leads to other rows. elsewhere: the role's search_path leads to
 	// another table, session: that of the client which had the connection before does. known: somebody has read
 	// the first one.
@@ -56,7 +59,9 @@ type kind struct {
 }
 
 var (
-	anything = kind{[]string{"column", "clock", "clock", "clock", "promotion", "promotion"}, 20, 15, 1}
+	anything = kind{[]string{"column", "clock", "clock", "clock", "promotion", "promotion", "rewritten"},
+		20, 15, 1}
+	rewrites = kind{[]string{"rewritten"}, 8, 15, 6}
 	forward  = kind{[]string{"clock forward"}, 8, 1, 1}
 	back     = kind{[]string{"clock back"}, 4, 15, 10}
 	promoted = kind{[]string{"promotion"}, 3, 40, 1}
@@ -97,13 +102,14 @@ type version struct {
 const modelOverlap = 20 * time.Microsecond
 
 func newWorld(t *rapid.T, played rounds.Played) *world {
-	kinds := []kind{anything, forward, forward, back, promoted, promoted, swapped}
+	kinds := []kind{anything, forward, forward, back, promoted, promoted, swapped, rewrites}
 	w := &world{
 		kind: rapid.SampledFrom(kinds).Draw(t, "kind"), played: played,
 		t: t, now: 1000, ours: 1000, open: map[uint64]*writer{}, rows: map[int64]version{}, timeline: 1,
 		next: rapid.SampledFrom([]uint64{100, 1<<31 - 20, 1<<32 + 3, 1<<33 - 20}).Draw(t, "next"),
 	}
-	w.completed, w.standby = w.next-1, rapid.Bool().Draw(t, "standby")
+	w.completed, w.first, w.file = w.next-1, w.next, 1
+	w.standby = rapid.Bool().Draw(t, "standby")
 	w.relation = relationOf{oid: modelTable}
 	if rapid.IntRange(0, 2).Draw(t, "relation") == 0 {
 		w.relation.noFloor = "it is a view"
@@ -177,7 +183,8 @@ func (w *world) end(id uint64, commit bool) {
 
 // clock is the clock of a primary's transaction in which nothing happens.
 func (w *world) clock() clock {
-	c := clock{time: w.now, known: true, relation: w.relation.oid, next: w.next, timeline: w.timeline}
+	c := clock{time: w.now, known: true, relation: w.relation.oid, next: w.next, timeline: w.timeline,
+		file: w.file}
 	c.asked = w.ours.Time()
 	c.answered = c.asked
 	c.xmax = w.completed + 1
@@ -223,6 +230,16 @@ func (w *world) at(ours schemas.Instant) schemas.Instant {
 	return ours + ahead
 }
 
+// blocks is how many the relation has when id is given out. Each few transactions bring another one.
+func (w *world) blocks(id uint64) int64 { return 3 + min(max(int64(id-w.first), 0)/4, 20) }
+
+// block is where a version lies: in any block that there was when it was written, and another one after the
+// relation was rewritten.
+func (w *world) block(id int64, v version) int64 {
+	h := ((uint64(id)*31+uint64(v.stamp))*31+v.xmin)*31 + uint64(w.file)
+	return int64(h * 0x9E3779B97F4A7C15 >> 32 % uint64(w.blocks(v.xmin)))
+}
+
 // mishap happens to the server as a whole, once until somebody looks.
 func (w *world) mishap() {
 	switch what := rapid.SampledFrom(w.kind.mishaps).Draw(w.t, "mishap"); {
@@ -231,6 +248,10 @@ func (w *world) mishap() {
 		w.played.Count("a column is gone", w.gone)
 	case what == "relation":
 		w.change()
+	case what == "rewritten": // by VACUUM FULL, which waits for nobody's snapshot
+		w.file++
+		w.replayed = nil // what a standby shows lies in the file that it has
+		w.played.Count("the table is rewritten", true)
 	case what == "elsewhere":
 		w.elsewhere = w.known && !w.elsewhere
 	case what == "session":
@@ -261,6 +282,7 @@ func (w *world) change() {
 		rows[id] = version{stamp: w.now - before, xmin: w.completed}
 	}
 	w.rows, w.replayed, w.replaced, w.changed = rows, nil, nil, true
+	w.file++
 	w.played.Count("the relation changes", true)
 	if w.relation.noFloor == "" || rapid.Bool().Draw(w.t, "replaced") {
 		w.relation.oid++
@@ -302,6 +324,7 @@ type model struct {
 	// What the watermark holds.
 	settled  schemas.Instant
 	cursor   *watermark.Cursor
+	load     *watermark.Load
 	floor    *watermark.Floor
 	identity *watermark.Identity
 	fields   []string
@@ -312,6 +335,8 @@ type model struct {
 	reader   chunkReader
 	// alone: there is no standby.
 	alone bool
+	// loaded: a load has just ended, and the same owner goes on.
+	loaded bool
 	// final was said of these versions.
 	final map[place]bool
 }
@@ -347,11 +372,11 @@ func (m *model) poll(t *rapid.T) {
 	if c == nil {
 		return
 	}
-	p := &pass{horizons: &m.horizons, table: table, clock: c,
-		identity: watermark.Identity{Table: table.oid, Schema: table.schema, Kind: table.kind,
-			LeadsTo: m.w.relation.leadsTo, System: "7/5", Timeline: cmp.Or(c.timeline, m.w.timeline)},
-		from: m.settled, firstLoad: m.settled == schemas.MinInstant}
-	r := poller.Request{Cursor: m.cursor, Floor: m.floor, Identity: m.identity}
+	r := poller.Request{From: m.settled, Cursor: m.cursor, Load: m.load, Floor: m.floor, Identity: m.identity}
+	p := newPass(r, schemas.MinInstant, &m.horizons, nil)
+	p.table, p.clock = table, c
+	p.identity = watermark.Identity{Table: table.oid, Schema: table.schema, Kind: table.kind,
+		LeadsTo: m.w.relation.leadsTo, System: "7/5", Timeline: cmp.Or(c.timeline, m.w.timeline)}
 	if p.lags(r) {
 		played.Count("a poll of a server that lags", true)
 		m.lineage = before
@@ -360,11 +385,13 @@ func (m *model) poll(t *rapid.T) {
 	if !m.begin(p, r) {
 		return
 	}
-	again := p.parts[0].until != nil
+	again := len(p.parts) > 0 && p.parts[0].until != nil
+	played.Count("a load", p.load != nil)
 	// After a primary, a standby may show less for a moment (clock.olderThan): a row may be late, not lost.
 	late, primary := false, !c.standby
 	for place := p.parts[0].after; ; {
 		m.w.stir("between chunks")
+		part := p.parts[0]
 		chunk, rows := m.chunk(p, place)
 		if chunk == nil {
 			break
@@ -382,13 +409,14 @@ func (m *model) poll(t *rapid.T) {
 			if m.final[row] && m.w.next-row.v.xmin < 1<<31 { // what wraps looks newer than it is
 				t.Fatalf("row %d %v was final, and is met again by %+v", row.id, row.v, p.parts[0])
 			}
-			if p.parts[0].until == nil && p.isFinal(row.v, chunk.clock.next) {
+			if part.blocks || part.until == nil && p.isFinal(row.v, chunk.clock.next) {
 				m.final[row] = true
 			}
 			m.topic[row.id] = rows[i].v
 		}
 		played.Count("settled moves", b.Settled > m.settled)
 		m.settled, m.cursor, m.identity, m.w.known = max(m.settled, b.Settled), b.Cursor, b.Identity, true
+		m.load = b.Load
 		m.check()
 		if b.Done != nil {
 			m.floor, m.fields = b.Done.Floor, b.Done.Fields
@@ -403,7 +431,12 @@ func (m *model) poll(t *rapid.T) {
 			break
 		}
 		if place = chunk.end; chunk.last {
-			p.parts = p.parts[1:]
+			if p.parts = p.parts[1:]; len(p.parts) == 0 { // the load has ended
+				played.Count("a load ends", true)
+				m.loaded = true
+				m.poll(t)
+				return
+			}
 			place = p.parts[0].after
 		}
 	}
@@ -437,8 +470,8 @@ func (m *model) begin(p *pass, r poller.Request) bool {
 		case w.promoted && !known: // nothing says so, and a sweep repairs it
 			m.sweep()
 		case watched || w.promoted:
-		case lost == nil && !p.firstLoad && p.clock.time < m.settled.Add(modelOverlap):
-			w.t.Fatalf("settled at %d, the clock set back to %d, and nobody notices", m.settled, p.clock.time)
+		case lost == nil && !p.firstLoad && p.clock.time < p.from.Add(modelOverlap):
+			w.t.Fatalf("settled at %d, the clock set back to %d, and nobody notices", p.from, p.clock.time)
 		default: // how low it went nobody knows
 			m.sweep()
 		}
@@ -451,8 +484,14 @@ func (m *model) begin(p *pass, r poller.Request) bool {
 			m.lose(err)
 			return false
 		}
-		if lost = p.begin(r); m.floor == nil {
-			clear(m.final)
+		if lost = m.findLoad(p, r); lost == nil {
+			lost = p.begin(r)
+		}
+		if m.floor == nil && lost == nil {
+			if !m.loaded {
+				maps.DeleteFunc(m.final, func(row place, _ bool) bool { return row.v.stamp >= p.from })
+			}
+			m.loaded = false
 			return true
 		}
 	} else if watched && lost.From < schemas.MaxInstant && known && differs(&p.identity, r.Identity) == nil {
@@ -464,6 +503,25 @@ func (m *model) begin(p *pass, r poller.Request) bool {
 	return lost == nil
 }
 
+// findLoad decides as the one of passes does. The server is asked for the number of blocks after p's clock.
+func (m *model) findLoad(p *pass, r poller.Request) *poller.LostError {
+	mayBegin, err := p.resumeLoad(r)
+	lost, _ := errors.AsType[*poller.LostError](err)
+	before := p.horizons.reach(p.clock.xmin)
+	if !mayBegin || lost != nil || before <= p.from || rapid.IntRange(0, 3).Draw(m.w.t, "small") == 0 {
+		return lost
+	}
+	for _, v := range m.w.rows {
+		if v.stamp < p.from {
+			return nil
+		}
+	}
+	m.w.stir("before the number of blocks")
+	p.beginLoad(m.w.blocks(m.w.next))
+	p.load.Before = before // the model's clock counts microseconds
+	return nil
+}
+
 // lose goes back as a poller does.
 func (m *model) lose(err error) {
 	var lost *poller.LostError
@@ -471,16 +529,27 @@ func (m *model) lose(err error) {
 		m.w.t.Fatal(err)
 	}
 	m.w.played.Count("what was read does not count", true)
+	m.load = m.load.Back(lost.From, m.settled)
 	m.settled, m.cursor, m.floor = min(m.settled, lost.From), nil, nil
 	if lost.Sweep {
 		m.identity = m.identity.Anew()
 	}
 	m.w.replayed = nil // nothing is left by which to tell that a standby lags
-	clear(m.final)
+	m.again()
 	m.takeover()
 	if lost.Sweep {
 		m.sweep()
 	}
+}
+
+// again forgets what was final and may be read again. It returns from where on that is.
+func (m *model) again() schemas.Instant {
+	from := m.settled
+	if m.load != nil {
+		from = m.load.Before
+	}
+	maps.DeleteFunc(m.final, func(row place, _ bool) bool { return row.v.stamp >= from })
+	return from
 }
 
 // sweep publishes what there is. What transactions bring that are open meanwhile the next one finds.
@@ -501,7 +570,7 @@ func (m *model) takeover() {
 // table is what the catalogue says now; nil: the resource is blocked.
 func (m *model) table() *table {
 	t := &table{oid: m.w.relation.oid, schema: "public", kind: "r", noFloor: m.w.relation.noFloor,
-		fields: []string{"id", "note"}}
+		fields: []string{"id", "note"}, alone: m.w.relation.noFloor == "", lockable: true}
 	another := m.w.session && !slices.Contains(ownSettings, "RESET ALL")
 	if another || m.w.elsewhere {
 		t.oid, t.schema = modelTable-1, "mine"
@@ -571,6 +640,9 @@ func (m *model) chunk(p *pass, k key) (*chunk, []place) {
 	if c == nil || table == nil {
 		return nil, nil
 	}
+	if p.parts[0].blocks {
+		return m.blocks(p, c, table, visible)
+	}
 	var rows []place
 	part := p.parts[0]
 	for id, v := range visible {
@@ -581,9 +653,7 @@ func (m *model) chunk(p *pass, k key) (*chunk, []place) {
 			rows = append(rows, place{id, v})
 		}
 	}
-	slices.SortFunc(rows, func(a, b place) int {
-		return cmp.Or(cmp.Compare(a.v.stamp, b.v.stamp), cmp.Compare(a.id, b.id))
-	})
+	m.order(rows)
 	limit := rapid.IntRange(1, 5).Draw(m.w.t, "limit")
 	chunk := &chunk{clock: c, table: table, from: k, end: k, last: len(rows) < limit}
 	rows = rows[:min(len(rows), limit)]
@@ -591,6 +661,35 @@ func (m *model) chunk(p *pass, k key) (*chunk, []place) {
 		chunk.end = *part.until
 	} else if n > 0 {
 		chunk.end = key{at: microsOf(rows[n-1].v.stamp), id: rows[n-1].id}
+	}
+	return chunk, rows
+}
+
+func (m *model) order(rows []place) {
+	slices.SortFunc(rows, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.v.stamp, b.v.stamp), cmp.Compare(a.id, b.id))
+	})
+}
+
+// blocks reads some blocks, or a part of one in the order (updated_at, id).
+func (m *model) blocks(p *pass, c *clock, table *table, visible map[int64]version) (*chunk, []place) {
+	after := p.readTo()
+	if p.blocks = 1; p.load.After == nil {
+		p.blocks = rapid.IntRange(1, 3).Draw(m.w.t, "blocks")
+	}
+	var rows []place
+	for id, v := range visible {
+		at, block := key{at: microsOf(v.stamp), id: id}, m.w.block(id, v)-p.load.Block
+		if block >= 0 && block < int64(p.blocks) && v.stamp < p.load.Before && at.after(after) {
+			v.null = table.missing != nil
+			rows = append(rows, place{id, v})
+		}
+	}
+	m.order(rows)
+	chunk := &chunk{clock: c, table: table, last: true, end: after}
+	if limit := rapid.IntRange(1, 3).Draw(m.w.t, "limit"); p.blocks == 1 && len(rows) > limit {
+		rows, chunk.last = rows[:limit], false
+		chunk.end = key{at: microsOf(rows[limit-1].v.stamp), id: rows[limit-1].id}
 	}
 	return chunk, rows
 }
@@ -621,12 +720,17 @@ func (m *model) met(p *pass, visible map[int64]version) {
 
 // replay publishes everything from some moment on again.
 func (m *model) replay() {
-	m.settled = min(m.settled, m.w.now-schemas.Instant(rapid.IntRange(0, 100).Draw(m.w.t, "back")))
+	back := m.w.now - schemas.Instant(rapid.IntRange(0, 100).Draw(m.w.t, "back"))
+	if rapid.IntRange(0, 2).Draw(m.w.t, "all") == 0 {
+		back = 0
+	}
+	m.load = m.load.Back(back, m.settled)
+	m.settled = min(m.settled, back)
 	m.cursor, m.floor = nil, nil
 	m.w.replayed = nil // nothing is left by which to tell that a standby lags
-	clear(m.final)
+	from := m.again()
 	for id, v := range m.topic {
-		if v.stamp >= m.settled {
+		if v.stamp >= from {
 			delete(m.topic, id)
 		}
 	}
@@ -683,6 +787,6 @@ func TestWhateverCommitsWhenNothingBeforeSettledIsMissed(t *testing.T) {
 		"a takeover": 1.5, "what was read does not count": 0.3, "a standby answers": 0.8,
 		"a standby is promoted": 0.2, "the primary of before answers": 0.06, "the clock is set back": 0.3,
 		"the clock is set forward": 0.06, "a poll that a missing column blocks": 0.03, "the relation changes": 0.1,
-		"a poll that another table blocks": 0.05,
+		"a poll that another table blocks": 0.05, "a load": 0.5, "a load ends": 0.1, "the table is rewritten": 0.1,
 	})
 }

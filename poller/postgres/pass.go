@@ -27,9 +27,12 @@ type pass struct {
 	identity watermark.Identity
 
 	clock     *clock // of its beginning. Rows that it does not show are for the next pass
-	from      schemas.Instant
-	resumed   bool // at a cursor
-	firstLoad bool // from is before every row
+	settled   schemas.Instant
+	from      schemas.Instant // settled, or where the passes begin that follow the load
+	resumed   bool            // at a cursor
+	firstLoad bool            // from is before every row
+	undated   bool            // settled is, so rows without updated_at are read
+	published bool            // rows were, by an earlier part of this pass
 	started   schemas.Instant
 	// final, if not zero, makes each row come with the answer whether its writer's id is smaller.
 	final uint64
@@ -46,6 +49,16 @@ type pass struct {
 	cursor *watermark.Cursor
 	// parts are those that have not been read to their end. The first one is in hand.
 	parts []part
+
+	// load, if not nil, makes the pass a load (heap.go). It is the place behind the last chunk. Then the parts
+	// are the blocks and the rows without updated_at.
+	load *watermark.Load
+	// moved is the load of the watermark: the place behind the last chunk before a bad one. Nil means none.
+	moved *watermark.Load
+	// blocks is the size of the load's next transaction. cut is that of the last one that failed, or 0.
+	blocks, cut int
+	// broken is the number of blocks that the server cannot read.
+	broken int
 }
 
 // part is one range of a pass, read by one query.
@@ -54,11 +67,28 @@ type part struct {
 	// smaller. Zero leaves out no row. Rows of any other relation pass. A relation that was attached, or took
 	// the table's name, since the catalogue was asked has rows that no transaction has written since.
 	low uint64
-	// undated is set for the rows without updated_at, which are read by id.
+	// undated is set for the rows without updated_at, which are read by id. blocks is set for those of a load.
 	undated bool
+	blocks  bool
 	after   key
 	// until is the place of the cursor, if what lies before it is read again. Nil means the end of the table.
 	until *key
+}
+
+// newPass returns the pass for a request. Rows before start are not wanted. before is the load that this pass
+// follows, or nil. A bad chunk of the load is one of this pass too.
+func newPass(r poller.Request, start schemas.Instant, hs *horizons, before *pass) *pass {
+	p := &pass{horizons: hs, settled: r.From, from: r.From, started: r.Started, blocks: firstBlocks,
+		published: r.Rows > 0 && (r.Cursor != nil || r.Load != nil)}
+	if r.Load != nil {
+		p.from = max(p.from, r.Load.Before)
+	}
+	if before != nil {
+		p.good, p.bad, p.moved = before.good, before.bad, before.moved
+	}
+	first := max(schemas.MinInstant, start)
+	p.firstLoad, p.undated = p.from <= first, p.settled <= first
+	return p
 }
 
 // inherit learns about the server's clock from the watermark, before this owner first reads the clock: a
@@ -84,7 +114,7 @@ func (p *pass) inherit(r poller.Request) {
 // its first horizon are over. Otherwise, on a busy database, no horizon would count for this pass. An owner
 // that makes one pass, as run --once does, would never settle.
 func (p *pass) look(ctx context.Context, r *chunkReader, of poller.Request) (err error) {
-	cold := len(p.horizons.recorded) == 0 && of.Cursor == nil
+	cold := len(p.horizons.recorded) == 0 && of.Cursor == nil && of.Load == nil
 	defer r.Doing("")
 	before, failures := r.lineage, 0
 	for first := (*clock)(nil); ; {
@@ -137,6 +167,13 @@ func (p *pass) lost(r poller.Request, start schemas.Instant) *poller.LostError {
 // no use here, or nil.
 func (p *pass) begin(r poller.Request) *poller.LostError {
 	p.xmin, p.identity.Xmin = p.clock.xmin, p.clock.xmin
+	if p.load != nil {
+		p.parts = []part{{blocks: true}}
+		if p.undated {
+			p.parts = append(p.parts, part{undated: true, after: beforeAll})
+		}
+		return nil
+	}
 	rest, shown := part{after: keyAt(p.from)}, p.clock.shown()
 	if r.Floor != nil {
 		added := func(field string) bool { return !slices.Contains(r.Fields, field) }
@@ -260,13 +297,18 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 	switch {
 	case c.table.oid != p.table.oid || c.table.noFloor != p.table.noFloor:
 		return nil, lost(true, "the table was replaced while it was read")
+	case part.blocks && p.file(c.clock) != p.load.File:
+		return nil, rewritten(p)
 	case p.floor != nil && c.clock.standby && !p.clock.standby:
 		p.floor = newFloor(coarse(p.xmin), p.from) // a standby does not report its snapshot above xmin
 	}
 
+	if part.blocks {
+		p.moveBehind(c)
+	}
 	// A bad chunk is left out. The pass goes on behind it, is not complete then, and ends in a BlockedError.
 	// Rows without updated_at are expected to be bad, and become dead letters, unless no row can be published.
-	if c.bad() && (!part.undated || p.good == 0 || p.bad != nil) {
+	if c.bad() && (!part.undated || p.good == 0 && !p.published || p.bad != nil) {
 		p.bad = cmp.Or(p.bad, c)
 		return nil, nil
 	}
@@ -274,6 +316,17 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 	b := &c.Batch
 	b.Identity = &p.identity
 
+	if p.load != nil && p.bad == nil {
+		if p.moved = p.load; part.blocks {
+			b.Final = slices.Repeat([]bool{true}, len(b.Rows))
+		}
+		if c.last && len(p.parts) == 1 { // the load has ended
+			p.moved, b.Settled = nil, p.load.Before
+		}
+	}
+	if b.Load = p.moved; p.load != nil {
+		return b, nil
+	}
 	if !part.undated {
 		// Settled follows what was read without a gap, as far as the horizons allow.
 		end := c.end.instant()
@@ -303,7 +356,9 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 			p.cursor.HorizonTime, p.cursor.HorizonNext = h.time, h.next
 		}
 	}
-	b.Cursor = p.cursor
+	if b.Cursor = p.cursor; p.bad != nil {
+		b.Final = nil // the watermark does not move behind these rows
+	}
 
 	if c.last && len(p.parts) == 1 && p.bad == nil { // the pass is complete
 		b.Cursor = nil

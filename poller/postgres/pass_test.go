@@ -219,8 +219,17 @@ func TestAPageOfTwentyBadRowsHoldsSettledAndHealsByItself(t *testing.T) {
 	s.exec(fmt.Sprintf(manyOrders, 300))
 	s.exec("UPDATE orders SET created_at = NULL WHERE id BETWEEN 101 AND 200")
 	r := s.readerOf(postgres.SourceConfig{MaxRows: 100})
+	w := s.writer() // beside it, rows are called final
+	run(t, w, "BEGIN")
+	run(t, w, put(9001, "now()"))
 	err := r.read(poller.Request{Kind: poller.Pass})
+	run(t, w, "ROLLBACK")
 	var blocked *poller.BlockedError
+	for _, b := range r.batches {
+		if before := len(b.Rows) > 0 && b.Rows[0].ID <= 100; before != (b.Final != nil) {
+			t.Errorf("final before the bad page or behind it: %v, %d rows", b.Final, len(b.Rows))
+		}
+	}
 	if !errors.As(err, &blocked) || !blocked.Publishes {
 		t.Fatalf("read: %v, expected a BlockedError that says that other rows go on", err)
 	}

@@ -30,6 +30,11 @@ func (s *statement) param(oid uint32, value any) string {
 	return "$" + strconv.Itoa(len(s.oids))
 }
 
+// place adds k as two parameters, for a comparison with (updated_at, id).
+func (s *statement) place(k key) string {
+	return "(" + s.param(stamp, k.at) + ", " + s.param(pgtype.Int8OID, k.id) + ")"
+}
+
 // add adds s to a batch.
 func (s *statement) add(batch *pgconn.Batch, types *pgtype.Map) error {
 	encoded := make([][]byte, len(s.values))
@@ -76,19 +81,16 @@ func (p *pass) query(r *chunkReader, part part) query {
 		if t.noFloor != "" { // since the pass began: its xmin may be forbidden
 			low, final = 0, 0
 		}
-		place := func(k key) string {
-			return "(" + s.param(stamp, k.at) + ", " + s.param(pgtype.Int8OID, k.id) + ")"
-		}
 		before := func(id uint64) string { // for rows whose writer has a smaller id
 			return fmt.Sprintf("(age(%[1]s.xmin) > (SELECT age(%[2]s)) AND %[1]s.tableoid = %[3]s)", t.plainName,
 				s.param(pgtype.XIDOID, uint32(id)), s.param(pgtype.OIDOID, p.table.oid))
 		}
-		where, added := "(updated_at, id) > "+place(after), ""
+		where, added := "(updated_at, id) > "+s.place(after), ""
 		if until == nil || part.until != nil && until.after(*part.until) {
 			until = part.until
 		}
 		if until != nil {
-			where += " AND (updated_at, id) <= " + place(*until)
+			where += " AND (updated_at, id) <= " + s.place(*until)
 		}
 		if final != 0 {
 			added = before(final)

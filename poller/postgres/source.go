@@ -79,7 +79,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 		var err error
 		switch r.Kind {
 		case poller.Pass:
-			err = s.pass(ctx, r, yield)
+			err = s.pass(ctx, r, nil, yield)
 		case poller.Full:
 			err = s.full(ctx, r, yield)
 		case poller.Lookup:
@@ -98,11 +98,11 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 	}
 }
 
-// pass reads what may have changed since r.From. It returns nil, as full and lookup do, if yield wants no
-// more.
-func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.Batch, error) bool) error {
-	p := &pass{horizons: &s.horizons, from: r.From, started: r.Started,
-		firstLoad: r.From <= max(schemas.MinInstant, s.reader.Start)}
+// pass reads what may have changed since r.From. before is the load that it follows, or nil. It returns nil,
+// as full and lookup do, if yield wants no more.
+func (s *Source) pass(ctx context.Context, r poller.Request, before *pass,
+	yield func(poller.Batch, error) bool) error {
+	p := newPass(r, s.reader.Start, &s.horizons, before)
 	if err := p.look(ctx, s.reader, r); err != nil {
 		return err
 	}
@@ -112,12 +112,14 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 	if err := s.reader.lineage.reached(p.identity.Timeline); err != nil {
 		return err
 	}
+	if err := p.findLoad(ctx, s.reader, r); err != nil {
+		return err
+	}
 	if lost := p.begin(r); lost != nil {
 		return lost
 	}
 	for len(p.parts) > 0 {
-		part := p.parts[0]
-		for c, err := range s.reader.chunks(ctx, p.query(s.reader, part), part.after) {
+		for c, err := range p.chunks(ctx, s.reader) {
 			if err != nil {
 				return err
 			}
@@ -130,6 +132,10 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 			}
 		}
 		p.parts = p.parts[1:]
+	}
+	if p.load != nil { // the rest has a clock of its own
+		r.From, r.Load, r.Identity = p.load.Before, p.load, &p.identity
+		return s.pass(ctx, r, p, yield)
 	}
 	if p.bad != nil {
 		blocked := p.bad.blocked(p.table.name)

@@ -12,6 +12,9 @@ const (
 	// maxBatchPages is about how many pages a window of the past may take at most. After each window settled
 	// moves, and a load that is cut short goes on from there.
 	maxBatchPages = 32
+	// heldLong is after how many windows twice as many days as the service granted are tried: again after twice
+	// as many windows each time.
+	heldLong = 16
 )
 
 // batchOfDays plans how many past days the next window has. It begins with one, and the next window has four
@@ -21,8 +24,9 @@ type batchOfDays struct {
 	days int // of the next window
 	// perDay is how many rows the days of the last window had. Zero if that is unknown.
 	perDay float64
-	// most is the most days that the service has not refused, zero if it has refused none.
-	most int
+	// most is the most days that the service has not refused, zero if it has refused none. held is how many
+	// windows came out whole since most was found.
+	most, held int
 	// counted is set if the window that is being read is whole only if one counted pass shows it. parts is
 	// set if the next window, of one day, was not whole like that, and is read in parts.
 	counted, parts bool
@@ -43,11 +47,15 @@ func (b *batchOfDays) machine(r *paging.Reader, set paging.Set, days int, newest
 // more, with fewer days: so that one that cannot be read holds up no other.
 //
 // A service may limit the days of a window, and refuse longer ones. The limit is found by halving. One day is
-// refused for another reason, for which longer windows may have been refused, too. refused is set if this one
-// was.
+// refused for another reason, for which longer windows may have been refused, too. So twice the limit is
+// tried now and then. refused is set if this window was.
 func (b *batchOfDays) adapt(days int, refused bool, o paging.Outcome, r *paging.Reader) (again bool) {
 	if refused {
-		b.most = days - 1
+		if b.most > 0 && days > b.most {
+			b.days = b.most
+			return true
+		}
+		b.most, b.held = days-1, 0
 	}
 	if b.parts = false; b.counted && !o.Whole || o.Failed && days > 1 {
 		b.days, b.parts = max(1, days/4), days == 1
@@ -62,8 +70,15 @@ func (b *batchOfDays) adapt(days int, refused bool, o paging.Outcome, r *paging.
 		full = min(2*max(1, math.Ceil(float64(o.Rows)/page)), maxBatchPages) - 0.5
 	}
 	b.days = max(1, min(4*days, int(min(full*page/b.perDay, maxDays)))) // no row: four times as many
-	if b.most > 0 {
-		b.days = min(b.days, max(days, (days+b.most+1)/2))
+	if b.held++; b.most > 0 {
+		if days > b.most { // the limit was another trouble's
+			b.most, b.held = days, 0
+		}
+		most := max(days, (days+b.most+1)/2)
+		if b.held >= heldLong && b.held&(b.held-1) == 0 {
+			most = 2 * b.most
+		}
+		b.days = min(b.days, most)
 	}
 	return false
 }

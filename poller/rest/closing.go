@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sort"
@@ -75,6 +76,9 @@ const (
 	// if the service limits the days of a window. To 1900 it would take thousands of requests.
 	earliestDay     = -25_567 // 1900-01-01
 	earliestLimited = 10_957  // 2000-01-01
+
+	// todayEvery is the default of Source.todayEvery.
+	todayEvery = 30 * time.Second
 )
 
 // firstGiven finds the first day that the service answers for, if it refuses a window without a first day.
@@ -88,22 +92,23 @@ const (
 // it.
 //
 // A full reading has to meet every row, and cannot show that no earlier rows exist. So it ends with an error.
+// A start helps only if the service answers for a day: it may refuse the parameters.
 func (rd *read) firstGiven(ctx context.Context, dimension int, refused string) (first day, err error) {
 	s, name := rd.src, rd.src.cfg.Resource.Name
 	refuses := client.Refusal(rd.failed) != nil
-	switch {
-	case rd.req.Kind != poller.Pass && refuses:
-		return 0, fmt.Errorf("%s: not all rows can be read, because the service refuses a window without a first "+
-			"day: %s. Set resources.%s.start to the first day of which it gives rows", name, refused, name)
-	case rd.req.Kind != poller.Pass:
-		return 0, fmt.Errorf("%s: not all rows can be read: %s", name, refused)
-	}
 	answers := func(d day) (answered bool) {
 		_, err = rd.glance(ctx, on(dimension, span{From: d, To: d}), 0, 1, func(client.Page) (enough bool) {
 			answered = true
 			return true
 		})
 		return answered
+	}
+	switch {
+	case rd.req.Kind != poller.Pass && refuses && answers(rd.last):
+		return 0, fmt.Errorf("%s: not all rows can be read: %s. It answers for one day (%s). Perhaps "+
+			"it gives rows from some day on: then set resources.%s.start to that day", name, refused, rd.last, name)
+	case rd.req.Kind != poller.Pass:
+		return 0, cmp.Or(err, fmt.Errorf("%s: not all rows can be read: %s", name, refused))
 	}
 	first = rd.last + 1
 	for earlier := true; earlier; {
@@ -120,7 +125,7 @@ func (rd *read) firstGiven(ctx context.Context, dimension int, refused string) (
 		err = fmt.Errorf("%s: the service gives no rows of past days: %s", name, refused)
 	case first > earliestDay && !refuses:
 		first--
-	case s.form == limited && first < earliestLimited:
+	case s.form >= nearDays && s.batches.most > 0 && first < earliestLimited:
 		first = earliestLimited
 		s.cfg.Log.Warn("the service limits the days of a window: a first load reads rows from 2000-01-01 on")
 	}
@@ -196,6 +201,9 @@ func (rd *read) closeDays(ctx context.Context, dimension int) error {
 				zap.Stringer("day", days.From), zap.String("why", o.Why))
 		}
 		rd.passClosed(known)
+		if err := s.showToday(ctx, rd); err != nil {
+			return err
+		}
 		if time.Since(rd.flushed) >= s.linger {
 			if err := rd.flush(ctx, nil); err != nil {
 				return err

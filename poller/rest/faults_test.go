@@ -175,13 +175,14 @@ func TestWhatWasReadBeforeALastingFaultStaysSettled(t *testing.T) {
 	}
 }
 
-// The other requests look whether the service answers in another form, and whether it answers at all.
+// The other requests look whether the service answers in another form, or for pages of another size, and
+// whether it answers at all.
 func TestABadRequestIsNotRepeatedAndNamesTheCode(t *testing.T) {
 	s := newService(t)
 	s.before = func(w http.ResponseWriter, _ url.Values) bool { refuse(w, 400, "invalid_param"); return true }
 	_, err := readAll(t.Context(), s.source(s.client(client.Config{})), pass(schemas.MinInstant))
 	var blocked *poller.BlockedError
-	if !errors.As(err, &blocked) || !strings.Contains(err.Error(), "invalid_param") || s.requests > 4 {
+	if !errors.As(err, &blocked) || !strings.Contains(err.Error(), "invalid_param") || s.requests > 6 {
 		t.Errorf("%d requests, error %v", s.requests, err)
 	}
 }

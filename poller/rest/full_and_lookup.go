@@ -58,7 +58,7 @@ func (s *Source) bounded(w window) window {
 	today := s.today()
 	for i := range w {
 		other, last := w[1-i], w[i].To
-		if last != future && last > s.horizon() {
+		if last != future && last > s.horizon(i) {
 			continue
 		}
 		w[i].From = min(w[i].From, today)
@@ -116,7 +116,7 @@ func (s *Source) complete(ctx context.Context, rd *read, w window) error {
 func (s *Source) lookup(ctx context.Context, rd *read) error {
 	rd.sought = map[int64]bool{}
 	most := future // days of one window
-	if s.form == limited {
+	if s.batches.most > 0 {
 		most = fewDays
 	}
 	for _, suspect := range rd.req.Suspects {
@@ -145,6 +145,11 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 				continue
 			case question == bothDays:
 				days, on.created = s.calendar.narrow(at), s.calendar.narrow(suspect.CreatedAt)
+			}
+			// A service that refuses later dates has shown no row of them.
+			if hides := s.hides(on.dimension, rd.proofs[on.dimension]); s.form > nearDays && hides == "" &&
+				dayOf(at) <= s.today()+s.ahead()+s.calendar.margin {
+				days.To = max(days.From, min(days.To, s.horizon(on.dimension)))
 			}
 			asked[on] = append(asked[on], days)
 		}

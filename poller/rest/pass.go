@@ -55,12 +55,32 @@ func (s *Source) planPass(ctx context.Context, rd *read) error {
 	return err
 }
 
+// openWindow returns the rows updated since the first open day.
+func (s *Source) openWindow(open day) window {
+	return s.bounded(on(updated, span{From: s.calendar.begin(open), To: future}))
+}
+
+// showToday hands on rows of the open window now and then, while a pass reads earlier days. These need not be
+// all: the pass ends with that window.
+func (s *Source) showToday(ctx context.Context, rd *read) error {
+	began := time.Now()
+	if rd.req.Kind != poller.Pass || began.Sub(rd.shown) < max(s.todayEvery, 3*rd.showing) {
+		return nil
+	}
+	w := s.openWindow(rd.open)
+	set := rd.set(w, true)
+	set.Once = true
+	_, err := rd.pages(ctx, w, s.reader.Read(set))
+	rd.shown, rd.showing = time.Now(), time.Since(began)
+	return err
+}
+
 // readOpenWindow reads the open window. It need not be read whole if the pass need not be complete, no day
 // could be closed, a whole read is not long ago, and one page would not do. Then one pass over it will do, or
 // if the service sorts, a cheap poll.
 func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 	m, busy, open := &s.open, time.Now(), rd.open
-	w := s.bounded(on(updated, span{From: s.calendar.begin(open), To: future}))
+	w := s.openWindow(open)
 	whole := rd.whole || !m.paged || m.from != open || s.clock.Now().Sub(m.began) >= max(wholeEvery, 10*m.took)
 	if !whole && s.reader.Order != paging.Unknown {
 		// A cheap poll reads the end of the window where changes appear, back to rows that the last whole read must
@@ -87,11 +107,14 @@ func (s *Source) readOpenWindow(ctx context.Context, rd *read) error {
 			return err
 		}
 	}
-	w = s.bounded(on(updated, span{From: s.calendar.begin(open), To: future}))
+	w = s.openWindow(open)
 	rd.old = ""
 	set := rd.set(w, true)
 	set.Once = !whole || busy.Before(m.nextRepeatedRead)
 	o, err := rd.pages(ctx, w, s.reader.Read(set))
+	if err == nil {
+		err = rd.checkEnd(ctx, w, &o)
+	}
 	if err != nil {
 		return err
 	}

@@ -52,6 +52,9 @@ type read struct {
 	closed, whole                     bool
 	// unbounded is set if nothing is known of the days before next, and the service gives them all.
 	unbounded bool
+	// shown is when showToday ended last, or when the read began. It took showing.
+	shown   time.Time
+	showing time.Duration
 	// failed is the newest failure that may be stepped over.
 	failed *client.RequestError
 	// delayed is the first reason why the resource settles no further.
@@ -82,7 +85,8 @@ type read struct {
 // set describes w to package paging.
 func (rd *read) set(w window, growing bool) paging.Set {
 	s := rd.src
-	return paging.Set{Created: w[created], Growing: growing, Today: s.today() + s.calendar.margin,
+	today := min(s.today()+s.calendar.margin, s.horizon(created))
+	return paging.Set{Created: w[created], Growing: growing, Today: today,
 		Began: int64(s.clock.Service()), Uncut: s.alone && w[updated] != always}
 }
 
@@ -160,18 +164,18 @@ func (rd *read) early(w window, growing bool, made schemas.Instant) string {
 }
 
 // checkEnd looks whether w, which was read whole, lacks rows of its last day because the service reads to_
-// dates as midnights.
+// dates as midnights. If w ends with today, it also lacks those of dates that the service refuses.
 func (rd *read) checkEnd(ctx context.Context, w window, o *paging.Outcome) (err error) {
-	dimension := updated
-	if w[created] != always {
-		dimension = created
+	for dimension, days := range w {
+		switch {
+		case !o.Whole || days == always:
+		case days.To == future:
+			o.Why = rd.src.hides(dimension, rd.proofs[dimension])
+		case dimension == created || w[created] == always:
+			o.Why, err = rd.learnUpTo(ctx, dimension, span{From: days.To, To: days.To + 1})
+		}
+		o.Whole = o.Whole && o.Why == ""
 	}
-	last := w[dimension].To
-	if !o.Whole || last == future {
-		return nil
-	}
-	o.Why, err = rd.learnUpTo(ctx, dimension, span{From: last, To: last + 1})
-	o.Whole = o.Why == ""
 	return err
 }
 
@@ -248,7 +252,8 @@ func (rd *read) glance(
 	s, rows, skipped, missed, first, full := rd.src, 0, 0, "", page, size
 	defer s.endpoint.Release()
 	var others []span
-	if today := s.today(); w == (window{always, always}) {
+	today := min(s.today(), s.horizon(updated))
+	if w == (window{always, always}) {
 		w[updated].To = today + 1
 		others = []span{{From: past, To: today}, {From: past, To: today - 1}, {From: rd.firstOpen, To: future},
 			{From: today - 30, To: future}}
@@ -271,7 +276,7 @@ func (rd *read) glance(
 			page, size = page*10, max(1, size/10)
 			continue
 		case len(others) > 0:
-			if w[updated].To <= s.today() {
+			if w[updated].To <= today {
 				missed = failed.Error()
 			}
 			w[updated], others, page, size = others[0], others[1:], first, full
@@ -433,8 +438,7 @@ func (rd *read) failure(ctx context.Context, w window, page, size int, err error
 ) {
 	s := rd.src
 	query, refusal := s.query(w, page, size), client.Refusal(err) != nil
-	now, before := span{From: s.today(), To: future}, span{From: past, To: s.today() - 1}
-	others := []window{s.answered, on(updated, now), on(updated, before)}
+	others := []window{s.answered, s.newest(), on(updated, span{From: past, To: s.today() - 1})}
 	if page == 0 && refusal && !rd.formLearned {
 		rd.formLearned = true
 		answers, changed := s.learnForm(ctx, query)
@@ -442,9 +446,9 @@ func (rd *read) failure(ctx context.Context, w window, page, size int, err error
 			others = slices.Delete(others, 1, 2)
 		}
 		if changed {
-			s.cfg.Log.Info("the service refuses windows of one form, and answers those of another", zap.Error(err),
+			s.cfg.Log.Info("the service refuses requests of one form, and answers those of another", zap.Error(err),
 				zap.Bool("both_bounds", s.form > oneBound), zap.Bool("day_after", s.calendar.widened > 0),
-				zap.Bool("one_dimension", s.alone))
+				zap.Bool("one_dimension", s.alone), zap.Int("page_size", s.least))
 			return nil, errReplan
 		}
 	}

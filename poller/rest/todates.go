@@ -19,21 +19,22 @@ import (
 // whole. If it contradicts that they are not, learn sets replan.
 func (rd *read) learn(dimension int, at schemas.Instant, asked span) {
 	c, proof := &rd.src.calendar, &rd.proofs[dimension]
-	if asked.To == future || c.widened > 0 {
+	if asked.To = rd.src.end(dimension, asked); asked.To == future {
 		return
 	}
+	last := startOf(asked.To + c.dayAfter(dimension))
 	if c.midnights[dimension] {
-		if dialect.PastMidnight(at, startOf(asked.To+1)) {
+		if dialect.PastMidnight(at, last) {
 			c.dialect.NotMidnight(toDates[dimension], rowAmong(at, asked))
 			rd.replan = true
 		}
 		return
 	}
-	if proof.Whole || at < startOf(asked.From) || at >= startOf(asked.To+1) {
+	if proof.Whole || at < startOf(asked.From) || at >= last+dayLength {
 		return
 	}
-	proof.Met(at, startOf(asked.To))
-	if asked.Single() {
+	proof.Met(at, last)
+	if asked.Single() && c.widened == 0 {
 		proof.MetAlone(at)
 	}
 	if proof.Whole {

@@ -3,9 +3,11 @@ package rest
 import (
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -139,5 +141,29 @@ func TestAPollThatSteppedOverRowsDoesNotCountForLag(t *testing.T) {
 	}
 	if got.done.Complete || got.done.Started != schemas.MinInstant || got.done.Delayed == "" {
 		t.Errorf("read %d rows, done %+v", len(got.rows), got.done)
+	}
+}
+
+// The service does not know created_*. No start helps against that, so the error of a full reading names
+// none.
+func TestAServiceWithoutCreatedFiltersIsNotSaidToNeedAStart(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products = sixDays()
+	s.before = func(w http.ResponseWriter, q url.Values) bool {
+		unknown := q.Get("created_from")+q.Get("created_to") != ""
+		if unknown {
+			refuse(w, 400, "unknown_parameter")
+		}
+		return unknown
+	}
+	src := s.impatient()
+	if _, err := readAll(t.Context(), src, pass(schemas.MinInstant)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := readAll(t.Context(), src, poller.Request{Kind: poller.Full, From: schemas.MinInstant})
+	if err == nil || !strings.Contains(err.Error(), "not all rows can be read: /store-products?created_") ||
+		!strings.HasSuffix(err.Error(), "answered 400 unknown_parameter") {
+		t.Errorf("a full reading without created_*: %v", err)
 	}
 }

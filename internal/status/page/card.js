@@ -99,13 +99,16 @@ export class Card {
     this.past(this.rows);
   }
 
-  progress({ loads_from: from, loads_at: at }, now) {
-    const part = from && at ? Math.min(Math.max(0, between(from, at) / between(from, now)), 1) : undefined;
+  progress({ loads_from: from, loads_at: at, loads_part: blocks }, now) {
+    const time = from && at ? Math.min(Math.max(0, between(from, at) / between(from, now)), 1) : undefined;
+    const part = blocks || time;
     shown(this.bar, part !== undefined);
     if (part !== undefined) this.bar.value = part;
-    const of = part === undefined ? "" : Math.floor(100 * part) + " % of the time from " + instant(from).slice(0, 10) + " to now, ";
-    put(this.load, at ? of + "at " + instant(at).replace(" 00:00:00", "") : "");
-    shown(this.load, Boolean(at));
+    const percent = Math.floor(100 * part) + " % of the ";
+    const of = time === undefined ? "" : percent + "time from " + instant(from).slice(0, 10) + " to now, ";
+    const byTime = at ? of + "at " + instant(at).replace(" 00:00:00", "") : "";
+    put(this.load, blocks ? percent + "table's blocks" : byTime);
+    shown(this.load, Boolean(blocks || at));
   }
 
   numbers(r, s) {
@@ -174,7 +177,9 @@ function inHand(r, now) {
   if (!h) return [];
   if (h.error) return ["failed", h.error + (h.next ? "; again at " + since(h.next, now) : ""), "bad"];
   const rows = h.rows ? (h.of ? count(h.rows) + " of about " + rowCount(h.of) : rowCount(h.rows)) : "";
-  return [h.doing || "waiting", [h.since && "since " + since(h.since, now), rows].filter(Boolean).join(", ")];
+  const failure = r.sweep && r.sweep.failure; // the tries before
+  const note = [h.since && "since " + since(h.since, now), rows, failure].filter(Boolean).join(", ");
+  return [h.doing || "waiting", note, failure ? "bad" : ""];
 }
 
 function lastSweep(r, now) {
@@ -184,6 +189,6 @@ function lastSweep(r, now) {
   const found = counts([[w.missing, "missing"], [w.stale, "stale"], [w.extra, "extra"]]);
   const repaired = counts([[w.published, "published"], [w.tombstones, "deleted"]]);
   const when = since(r.last_sweep || w.began, now) + ", " + rowCount(w.source_rows);
-  if (!found.length) return ["no differences", when];
+  if (!found.length) return w.left ? ["incomplete", when + "; " + w.left, "busy"] : ["no differences", when];
   return [names(found), [when, names(repaired), w.left].filter(Boolean).join("; "), "busy"];
 }

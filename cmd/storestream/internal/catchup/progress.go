@@ -1,6 +1,7 @@
 package catchup
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/storestream/storestream/internal/watermark"
@@ -34,7 +35,7 @@ func (p *progress) note(mark watermark.Watermark, now time.Time) {
 // further reports whether b is further than a. A watermark that was written again is no progress, because a
 // poller that meets the same rows again and again writes one every ten seconds.
 func further(a, b watermark.Watermark) bool {
-	if (a.Cursor == nil) != (b.Cursor == nil) || (a.Cursor != nil && *a.Cursor != *b.Cursor) {
+	if !reflect.DeepEqual(a.Cursor, b.Cursor) || !reflect.DeepEqual(a.Load, b.Load) {
 		return true
 	}
 	return a.Settled != b.Settled || a.Rows != b.Rows || a.AsOf != b.AsOf

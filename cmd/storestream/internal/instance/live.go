@@ -71,6 +71,9 @@ func (l *live) settling(w *watermark.Watermark, c config.Resource) *health.Settl
 	if w.Replay != nil {
 		start = max(w.Replay.From, start)
 	}
+	if l := w.Load; l != nil {
+		s.LoadsPart = float64(l.Block) / float64(max(l.Blocks, 1))
+	}
 	if (w.Replay != nil || w.AsOf == schemas.MinInstant) && at != schemas.MinInstant {
 		if s.LoadsAt = &at; start != schemas.MinInstant {
 			s.LoadsFrom = &start

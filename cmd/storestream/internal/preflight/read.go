@@ -157,6 +157,7 @@ func (rd *reading) read(ctx context.Context, c Config, r *schemas.Resource, m *m
 	pass, today, look := known, known, known
 	if pass.Kind = poller.Pass; ok {
 		pass.From, pass.Cursor, pass.Floor = max(known.From, mark.Settled), mark.Cursor, mark.Floor
+		pass.Load = mark.Load
 	}
 	if ended := rd.ask(ctx, source, "a pass", pass); !ended {
 		today.Kind, today.From = poller.Pass, max(pass.From, known.Started.Add(-24*time.Hour))

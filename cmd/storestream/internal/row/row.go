@@ -124,7 +124,7 @@ func (l *look) verdict() (v verify.Verdict, why string) {
 	case l.failed != nil:
 		return verify.Unknown, status.FirstLine(l.failed)
 	case d.Kind == reconcile.Unknown:
-		return verify.Unknown, "the service showed it in one reading and not in a later one"
+		return verify.Unknown, "the service showed it in one reading and not in another"
 	case d.Kind == "" && l.figures.Unread > 0:
 		return verify.Unknown, verify.UnreadBatches(l.figures.Unread)
 	case d.Kind == "" && d.Row == nil && l.figures.Nameless > 0:

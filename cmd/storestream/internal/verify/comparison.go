@@ -269,9 +269,9 @@ func (o *comparison) judge(r *Report) {
 	var doubts []string // why rows that seem equal may differ, maybe since before the topic was read
 	add(&doubts, o.lacks != "", "the topic does not hold all that was published: "+o.lacks+": verify it again "+
 		"later. Within a minute, a running instance fills it from the start (`storestream watermark list`)")
-	add(&doubts, r.Unknown > 0, fmt.Sprintf("the service showed %s (ids %d) in one reading and not in a "+
-		"later one, and the topic does not have them as they were shown. If they were deleted meanwhile, another "+
-		"verify does not meet them. If it does, the service answers the same question in two ways",
+	add(&doubts, r.Unknown > 0, fmt.Sprintf("the service showed %s (ids %d) in one reading and not in "+
+		"another. If they were deleted meanwhile, another verify does not meet them. If it does, the service "+
+		"answers the same question in two ways",
 		terminal.Plural(r.Unknown, "row"), r.UnknownIDs[:min(5, len(r.UnknownIDs))]))
 	add(&doubts, r.Unread > 0, UnreadBatches(r.Unread))
 	switch {
