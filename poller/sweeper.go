@@ -14,6 +14,7 @@ import (
 
 	"github.com/storestream/storestream/internal/reconcile"
 	"github.com/storestream/storestream/internal/terminal"
+	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -331,7 +332,7 @@ func (s *sweeper) work(ctx context.Context, doing string, part func(context.Cont
 		var err error
 		defer func() { working <- err }()
 		defer cancel()
-		defer Recover("the sweep", &err)
+		defer wait.Recover("the sweep", &err)
 		err = part(ctx)
 	}()
 }

@@ -19,12 +19,12 @@ import (
 type Comparison struct {
 	cfg  Config
 	last int64 // the part's last id
-	// notes are of both sides, and of the ids behind the part too. The topic was read to notesEnd for them, and
-	// to ends for every suspect.
-	notes    *rowset.Sorter
+	// notes are of both sides, the topic first, and of the ids behind the part too. The topic was read to
+	// notesEnd for them, and to ends for every suspect.
+	notes    []*rowset.Sorter
 	notesEnd []int64
 	ends     []int64
-	// before is an overlap before the notes of the source were begun.
+	// before is an overlap before the source was read for the notes.
 	before   schemas.Instant
 	suspects map[int64]*suspect
 	kept     int // bytes of the suspects
@@ -72,7 +72,7 @@ func New(cfg Config) *Comparison {
 	cfg.Memory = cmp.Or(cfg.Memory, 128<<20)
 	cfg.MaxRecordBytes = cmp.Or(cfg.MaxRecordBytes, math.MaxInt)
 	c := &Comparison{cfg: cfg, last: math.MaxInt64, letters: map[int64]bool{},
-		suspects: map[int64]*suspect{}, notes: &rowset.Sorter{}}
+		suspects: map[int64]*suspect{}}
 	if b := cfg.Before; b != nil {
 		c.notes, c.notesEnd, c.before, c.nameless, c.cfg.Before = b.notes, b.notesEnd, b.before, b.nameless, nil
 		c.report.Nameless, c.report.Shown = b.report.Nameless, b.report.Shown

@@ -81,13 +81,14 @@ func (p *pair) compare() *Comparison {
 		Topic: func(_ context.Context, from []int64, wanted func(int64) bool,
 			fold func(watermark.Published) error) ([]int64, error) {
 			p.between()
+			ends := []int64{int64(len(p.topic))}
 			at := int64(0)
 			if from != nil {
 				at = from[0]
 			} else {
 				p.fromStart++
 			}
-			for _, r := range p.topic[at:] {
+			for _, r := range p.topic[at:ends[0]] {
 				if !r.Foreign && wanted != nil && !wanted(r.ID) {
 					continue
 				}
@@ -95,7 +96,7 @@ func (p *pair) compare() *Comparison {
 					return nil, err
 				}
 			}
-			return []int64{int64(len(p.topic))}, nil
+			return ends, nil
 		},
 		Source: func(_ context.Context, suspects []Suspect) iter.Seq2[Answer, error] {
 			p.between()

@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -22,29 +24,34 @@ type Note struct {
 // NoteOf returns the note of a version of row id.
 func NoteOf(id int64, v Version, beside uint32) Note { return Note{pack(id, v), beside} }
 
-// Sorter gives notes of rows back by id, those of one id in the order in which they were added. It gathers
-// them in memory. When that is full, it sorts them and writes them to a file, as a run. In the end it merges
-// the runs. A note takes 24 bytes in the file and twice as much in memory. A Sorter is for one goroutine.
+// Sorter gathers notes of rows, and Each gives those of several Sorters back by id. When a Sorter's memory is
+// full, it sorts the notes and writes them to a file, as a run. In the end Each merges the runs. A note takes
+// 24 bytes in the file and twice as much in memory. A Sorter is for one goroutine.
 //
 // The file has no name. So it is gone once the process ends, or Close or the garbage collector closes it.
 type Sorter struct {
-	room     int    // notes that the memory has room for
-	memory   []Note // twice as many, for sort
-	mapped   []byte
-	n        int
-	file     *os.File
-	maxBytes int64
-	size     int64 // of the file
-	runs     []*io.SectionReader
+	room   int    // notes that the memory has room for
+	memory []Note // twice as many, for sort
+	mapped []byte
+	n      int
+	file   *os.File
+	size   int64         // of the file
+	left   *atomic.Int64 // bytes that the files of all may still take
+	runs   []*io.SectionReader
 }
 
 const noteBytes = 24
 
-// NewSorter returns a Sorter that takes so much memory, and a file of at most maxBytes.
-func NewSorter(memory int, maxBytes int64) *Sorter {
-	s := &Sorter{maxBytes: maxBytes, room: max(1, memory/noteBytes/2)}
-	s.memory, s.mapped = allocate[Note](2 * s.room)
-	return s
+// NewSorters returns n Sorters. Together they take so much memory, and files of at most maxBytes.
+func NewSorters(n, memory int, maxBytes int64) (all []*Sorter) {
+	left := &atomic.Int64{}
+	left.Store(maxBytes)
+	for range n {
+		s := &Sorter{left: left, room: max(1, memory/n/noteBytes/2)}
+		s.memory, s.mapped = allocate[Note](2 * s.room)
+		all = append(all, s)
+	}
+	return all
 }
 
 // ScratchFile returns an empty file without a name, in $TMPDIR or else in /var/tmp, for /tmp is often memory.
@@ -75,15 +82,15 @@ func (s *Sorter) Add(n Note) error {
 func (s *Sorter) write() (err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("writing what sweep.memory does not hold to a file, %d records of the topic and rows of "+
+			err = fmt.Errorf("writing what sweep.memory does not hold to a file, %d records of the topic or rows of "+
 				"the service so far: %w: set TMPDIR to a directory with room for sweep.scratch, or raise that or "+
 				"sweep.memory", s.Len(), err)
 		}
 	}()
 	s.sort()
 	run := bytesOf(s.memory[:s.n])
-	if s.size+int64(len(run)) > s.maxBytes {
-		return fmt.Errorf("the file may take %d bytes", s.maxBytes)
+	if s.left.Add(-int64(len(run))) < 0 {
+		return errors.New("sweep.scratch has no room for more")
 	}
 	if s.file == nil {
 		if s.file, err = ScratchFile(); err != nil {
@@ -126,68 +133,73 @@ func (s *Sorter) sort() {
 	copy(s.memory, from)
 }
 
-// Spill writes the notes in memory to the file, and gives the memory back. After it no note may be added.
-func (s *Sorter) Spill() (err error) {
-	if s.n > 0 {
-		err = s.write()
-	}
-	if err == nil {
+// Spill writes the notes in memory to files, and gives the memory back. After it no note may be added.
+func Spill(all ...*Sorter) error {
+	for _, s := range all {
+		if s.n > 0 {
+			if err := s.write(); err != nil {
+				return err
+			}
+		}
 		release(s.mapped)
 		s.memory, s.mapped = nil, nil
 	}
-	return err
+	return nil
 }
 
-// Each calls take with each note, by id, until that returns false. After it no note may be added.
-func (s *Sorter) Each(take func(*Note) (more bool)) error {
+// Each calls take with each note of all, by id, until that returns false. Of one id, those of the first
+// Sorter come first, in the order in which they were added. After it no note may be added.
+func Each(all []*Sorter, take func(*Note) (more bool)) error {
 	var runs []io.Reader
-	if s.file == nil {
-		s.sort()
-		runs = []io.Reader{bytes.NewReader(bytesOf(s.memory[:s.n]))}
-	} else if err := s.Spill(); err != nil {
-		return err
-	}
-	for _, run := range s.runs {
-		buffer := min(64<<10, s.room*noteBytes/len(s.runs))
-		runs = append(runs, bufio.NewReaderSize(io.NewSectionReader(run, 0, run.Size()), buffer))
-	}
-	heads := make([]Note, len(runs)) // the next note of each run that is not at its end
-	next := func(i int) error {
-		_, err := io.ReadFull(runs[i], bytesOf(heads[i:i+1]))
-		if err == io.EOF {
-			runs, heads, err = slices.Delete(runs, i, i+1), slices.Delete(heads, i, i+1), nil
+	for _, s := range all {
+		if s.file == nil {
+			s.sort()
+			runs = append(runs, bytes.NewReader(bytesOf(s.memory[:s.n])))
+		} else if err := Spill(s); err != nil {
+			return err
 		}
-		return err
+		for _, run := range s.runs {
+			buffer := min(64<<10, s.room*noteBytes/len(s.runs))
+			runs = append(runs, bufio.NewReaderSize(io.NewSectionReader(run, 0, run.Size()), buffer))
+		}
 	}
-	for i := len(runs) - 1; i >= 0; i-- {
-		if err := next(i); err != nil {
+	heads := make([]Note, len(runs)) // the next note of each run
+	var order []int                  // the runs that are not at their end, the one whose note is next last
+	later := func(i, j int) int { return cmp.Or(cmp.Compare(heads[j].ID(), heads[i].ID()), j-i) }
+	advance := func(i int) error {
+		if _, err := io.ReadFull(runs[i], bytesOf(heads[i:i+1])); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		at, _ := slices.BinarySearchFunc(order, i, later)
+		order = slices.Insert(order, at, i)
+		return nil
+	}
+	for i := range runs {
+		if err := advance(i); err != nil {
 			return err
 		}
 	}
-	for len(runs) > 0 {
-		least := 0 // the oldest of those with the lowest id
-		for i := range heads {
-			if heads[i].ID() < heads[least].ID() {
-				least = i
-			}
-		}
-		if !take(&heads[least]) {
+	for len(order) > 0 {
+		next := order[len(order)-1]
+		if order = order[:len(order)-1]; !take(&heads[next]) {
 			return nil
 		}
-		if err := next(least); err != nil {
+		if err := advance(next); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Close gives memory and file back. The Sorter is empty then.
-func (s *Sorter) Close() {
-	if s.file != nil {
+// Close gives memory and files back. The Sorters are of no use then.
+func Close(all []*Sorter) {
+	for _, s := range all {
 		_ = s.file.Close() // it has no name and is lost anyway
+		release(s.mapped)
+		*s = Sorter{}
 	}
-	release(s.mapped)
-	*s = Sorter{}
 }
 
 // bytesOf returns the memory of notes.

@@ -104,7 +104,7 @@ func retakeAfter(err error, n int) time.Duration {
 // If ctx ends with poller.ErrStopping, the batch in hand is still committed. Before the first poll there is
 // none.
 func (o *owner) takeOver(ctx context.Context) (err error) {
-	defer poller.Recover("polling", &err)
+	defer wait.Recover("polling", &err)
 	failure := o.now().err // it stays until polls begin
 	o.turn(nil, "taking over", failure)
 	if err := o.group.Confirm(ctx); err != nil {
