@@ -19,9 +19,9 @@ import (
 type Comparison struct {
 	cfg  Config
 	last int64 // the part's last id
-	// notes are of both sides, the topic first, and of the ids behind the part too. The topic was read to
-	// notesEnd for them, and to ends for every suspect.
-	notes    []*rowset.Sorter
+	// notes are of both sides, and of the ids behind the part too. The topic was read to notesEnd for them, and
+	// to ends for every suspect.
+	notes    *rowset.Sorter
 	notesEnd []int64
 	ends     []int64
 	// before is an overlap before the source was read for the notes.
@@ -72,7 +72,7 @@ func New(cfg Config) *Comparison {
 	cfg.Memory = cmp.Or(cfg.Memory, 128<<20)
 	cfg.MaxRecordBytes = cmp.Or(cfg.MaxRecordBytes, math.MaxInt)
 	c := &Comparison{cfg: cfg, last: math.MaxInt64, letters: map[int64]bool{},
-		suspects: map[int64]*suspect{}}
+		suspects: map[int64]*suspect{}, notes: &rowset.Sorter{}}
 	if b := cfg.Before; b != nil {
 		c.notes, c.notesEnd, c.before, c.nameless, c.cfg.Before = b.notes, b.notesEnd, b.before, b.nameless, nil
 		c.report.Nameless, c.report.Shown = b.report.Nameless, b.report.Shown
@@ -90,7 +90,7 @@ func (c *Comparison) Next() *Comparison {
 }
 
 // First reads both sides once. It calls progress now and then, with the rows of the topic and of the source
-// so far. Named rows are all suspects, and only the topic is read for them. After an error the comparison is
+// so far, and maybe from two goroutines at a time. Named rows are all suspects, and only the topic is read for them. After an error the comparison is
 // of no use.
 func (c *Comparison) First(ctx context.Context, progress func(topicRows, sourceRows int)) (err error) {
 	defer func() {

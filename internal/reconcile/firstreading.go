@@ -29,9 +29,6 @@ const (
 	sourceLarge                             // it does not fit into a record of the topic
 	sourceRow
 
-	// The places of the two sides in Comparison.notes.
-	ofTopic, ofSource = 0, 1
-
 	kindShift = 29
 	sizeShift = 24
 	lowest    = 1<<sizeShift - 1
@@ -40,40 +37,34 @@ const (
 
 // readPart is First for a part. It reads both sides, if no part before has done so.
 func (c *Comparison) readPart(ctx context.Context, progress func(topicRows, sourceRows int)) (err error) {
-	if c.notes == nil {
+	if c.notes.Len() == 0 {
 		// The notes take half of the memory. The suspects take an eighth, at least 1 MiB. Readers of both sides
 		// take the rest.
-		c.notes = rowset.NewSorters(2, int(c.cfg.Memory/2), c.cfg.Scratch)
+		c.notes = rowset.NewSorter(int(c.cfg.Memory/2), c.cfg.Scratch)
 		err = c.read(ctx, progress)
 	}
 	if err == nil {
 		err = c.compareNotes()
 	}
 	// Until the next part the notes must not take memory. If they cannot be written, the part reads again.
-	if err != nil || c.last == math.MaxInt64 || rowset.Spill(c.notes...) != nil {
-		rowset.Close(c.notes)
-		c.notes = nil
+	if err != nil || c.last == math.MaxInt64 || c.notes.Spill() != nil {
+		c.notes.Close()
 	}
 	c.ends = c.notesEnd
 	return err
 }
 
 // read notes what both sides have, also of ids before the part. It reads both at the same time (package
-// comment), and calls progress from one goroutine at a time.
+// comment).
 func (c *Comparison) read(ctx context.Context, progress func(topicRows, sourceRows int)) error {
 	c.report.Foreign, c.report.Unread, c.report.Nameless, c.report.Shown, c.nameless = 0, 0, 0, false, nil
 	for id := range c.cfg.Letters {
-		if err := c.notes[ofSource].Add(rowset.NoteOf(id, rowset.Version{}, knownLetter)); err != nil {
+		if err := c.notes.Add(rowset.NoteOf(id, rowset.Version{}, knownLetter)); err != nil {
 			return err
 		}
 	}
 	var topicRows, sourceRows atomic.Int64
-	var telling sync.Mutex
-	tell := func() {
-		telling.Lock()
-		defer telling.Unlock()
-		progress(int(topicRows.Load()), int(sourceRows.Load()))
-	}
+	tell := func() { progress(int(topicRows.Load()), int(sourceRows.Load())) }
 	endsNoted := make(chan struct{})
 	begin := sync.OnceFunc(func() { close(endsNoted) })
 	both, ctx := errgroup.WithContext(ctx)
@@ -94,8 +85,12 @@ func (c *Comparison) read(ctx context.Context, progress func(topicRows, sourceRo
 		<-endsNoted
 		c.before = schemas.InstantOf(c.cfg.Now().Add(-c.cfg.Overlap))
 		for a, err := range c.cfg.Source(ctx, nil) {
-			if err == nil {
-				err = c.noteAnswer(&a)
+			c.report.Shown = c.report.Shown || len(a.Rows) > 0
+			for i := 0; i < len(a.Rows) && err == nil; i++ {
+				err = c.noteRow(&a.Rows[i])
+			}
+			for i := 0; i < len(a.Rejects) && err == nil; i++ {
+				err = c.noteReject(&a.Rejects[i])
 			}
 			if err != nil {
 				return err
@@ -106,17 +101,6 @@ func (c *Comparison) read(ctx context.Context, progress func(topicRows, sourceRo
 		return nil
 	})
 	return both.Wait()
-}
-
-func (c *Comparison) noteAnswer(a *Answer) (err error) {
-	c.report.Shown = c.report.Shown || len(a.Rows) > 0
-	for i := 0; i < len(a.Rows) && err == nil; i++ {
-		err = c.noteRow(&a.Rows[i])
-	}
-	for i := 0; i < len(a.Rejects) && err == nil; i++ {
-		err = c.noteReject(&a.Rejects[i])
-	}
-	return err
 }
 
 func (c *Comparison) noteRecord(p *watermark.Published) error {
@@ -132,7 +116,7 @@ func (c *Comparison) noteRecord(p *watermark.Published) error {
 	if v.Marked = p.Tombstone; p.Stray {
 		beside = strayRecord | uint32(p.Partition)&lowest
 	}
-	return c.notes[ofTopic].Add(rowset.NoteOf(p.ID, v, beside))
+	return c.notes.Add(rowset.NoteOf(p.ID, v, beside))
 }
 
 func (c *Comparison) noteRow(row *schemas.Record) error {
@@ -143,13 +127,13 @@ func (c *Comparison) noteRow(row *schemas.Record) error {
 	if !c.cfg.ByID {
 		beside |= dayOf(c.cfg.CreatedAt(row.Value))
 	}
-	return c.notes[ofSource].Add(rowset.NoteOf(row.ID, versionOfRow(row), beside|sizeOf(len(row.Value))))
+	return c.notes.Add(rowset.NoteOf(row.ID, versionOfRow(row), beside|sizeOf(len(row.Value))))
 }
 
 func (c *Comparison) noteReject(r *schemas.Reject) error {
 	if r.HasID {
 		v := rowset.VersionOf(r.UpdatedAt, watermark.DeadLetterHash(r.Row))
-		return c.notes[ofSource].Add(rowset.NoteOf(r.ID, v, sourceReject|sizeOf(len(r.Row)+len(r.Err))))
+		return c.notes.Add(rowset.NoteOf(r.ID, v, sourceReject|sizeOf(len(r.Row)+len(r.Err))))
 	}
 	if c.report.Nameless++; len(c.nameless) < mostNameless {
 		c.nameless = append(c.nameless, *r)
@@ -161,7 +145,7 @@ func (c *Comparison) noteReject(r *schemas.Reject) error {
 // differs.
 func (c *Comparison) compareNotes() error {
 	id, s, met := c.cfg.From, c.newSuspect(c.cfg.From), false
-	err := rowset.Each(c.notes, func(n *rowset.Note) bool {
+	err := c.notes.Each(func(n *rowset.Note) bool {
 		if next := n.ID(); next > id {
 			if c.judge(id, &s, met); c.full() {
 				c.last, s, met = next-1, suspect{}, false

@@ -256,12 +256,12 @@ func TestAComparisonKeepsToItsMemory(t *testing.T) {
 
 // Between two parts others may read for their sweeps.
 func TestWhatLaterPartsNeedOfAReadingTakesNoMemory(t *testing.T) {
-	const n, memory = 1_300_000, 256 << 20
+	const n, memory = 1_300_000, 128 << 20
 	for _, scratch := range []int64{n * 24, 0} {
 		debug.FreeOSMemory()
 		before := resident(t)
 		cfg := made(n, memory, func() {})
-		cfg.From, cfg.Scratch, cfg.MaxSuspects = math.MinInt64, scratch, 1000
+		cfg.From, cfg.Scratch = math.MinInt64, scratch
 		cfg.Topic = func(context.Context, []int64, func(int64) bool,
 			func(watermark.Published) error) ([]int64, error) {
 			return []int64{0}, nil
@@ -271,7 +271,7 @@ func TestWhatLaterPartsNeedOfAReadingTakesNoMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		debug.FreeOSMemory()
-		if took := resident(t) - before; c.Suspects() == 0 || took > memory/8 {
+		if took := resident(t) - before; c.Suspects() == 0 || took > memory/4 {
 			t.Errorf("%d suspects, and %d bytes are taken with a file of %d", c.Suspects(), took, scratch)
 		}
 	}

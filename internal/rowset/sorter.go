@@ -4,12 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -21,37 +20,37 @@ type Note struct {
 	Beside uint32
 }
 
+// first is the highest byte beside a version.
+func (n *Note) first() byte { return byte(n.Beside >> 24) }
+
 // NoteOf returns the note of a version of row id.
 func NoteOf(id int64, v Version, beside uint32) Note { return Note{pack(id, v), beside} }
 
-// Sorter gathers notes of rows, and Each gives those of several Sorters back by id. When a Sorter's memory is
-// full, it sorts the notes and writes them to a file, as a run. In the end Each merges the runs. A note takes
-// 24 bytes in the file and twice as much in memory. A Sorter is for one goroutine.
+// Sorter gives notes of rows back by id, those of one id by the highest byte beside it, and then in the order
+// in which they were added. It gathers them in memory. When that is full, it sorts them and writes them to a
+// file, as a run. In the end it merges the runs. A note takes 24 bytes in the file and twice as much in memory.
+// A Sorter is for one goroutine, but several may Add at the same time.
 //
 // The file has no name. So it is gone once the process ends, or Close or the garbage collector closes it.
 type Sorter struct {
-	room   int    // notes that the memory has room for
-	memory []Note // twice as many, for sort
-	mapped []byte
-	n      int
-	file   *os.File
-	size   int64         // of the file
-	left   *atomic.Int64 // bytes that the files of all may still take
-	runs   []*io.SectionReader
+	adding   sync.Mutex
+	room     int    // notes that the memory has room for
+	memory   []Note // twice as many, for sort
+	mapped   []byte
+	n        int
+	file     *os.File
+	maxBytes int64
+	size     int64 // of the file
+	runs     []*io.SectionReader
 }
 
 const noteBytes = 24
 
-// NewSorters returns n Sorters. Together they take so much memory, and files of at most maxBytes.
-func NewSorters(n, memory int, maxBytes int64) (all []*Sorter) {
-	left := &atomic.Int64{}
-	left.Store(maxBytes)
-	for range n {
-		s := &Sorter{left: left, room: max(1, memory/n/noteBytes/2)}
-		s.memory, s.mapped = allocate[Note](2 * s.room)
-		all = append(all, s)
-	}
-	return all
+// NewSorter returns a Sorter that takes so much memory, and a file of at most maxBytes.
+func NewSorter(memory int, maxBytes int64) *Sorter {
+	s := &Sorter{maxBytes: maxBytes, room: max(1, memory/noteBytes/2)}
+	s.memory, s.mapped = allocate[Note](2 * s.room)
+	return s
 }
 
 // ScratchFile returns an empty file without a name, in $TMPDIR or else in /var/tmp, for /tmp is often memory.
@@ -68,6 +67,8 @@ func (s *Sorter) Len() int { return int(s.size/noteBytes) + s.n }
 
 // Add adds a note. Its error says why the file cannot take the notes that the memory has no room for.
 func (s *Sorter) Add(n Note) error {
+	s.adding.Lock()
+	defer s.adding.Unlock()
 	if s.n == s.room {
 		if err := s.write(); err != nil {
 			return err
@@ -82,15 +83,15 @@ func (s *Sorter) Add(n Note) error {
 func (s *Sorter) write() (err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("writing what sweep.memory does not hold to a file, %d records of the topic or rows of "+
+			err = fmt.Errorf("writing what sweep.memory does not hold to a file, %d records of the topic and rows of "+
 				"the service so far: %w: set TMPDIR to a directory with room for sweep.scratch, or raise that or "+
 				"sweep.memory", s.Len(), err)
 		}
 	}()
 	s.sort()
 	run := bytesOf(s.memory[:s.n])
-	if s.left.Add(-int64(len(run))) < 0 {
-		return errors.New("sweep.scratch has no room for more")
+	if s.size+int64(len(run)) > s.maxBytes {
+		return fmt.Errorf("the file may take %d bytes", s.maxBytes)
 	}
 	if s.file == nil {
 		if s.file, err = ScratchFile(); err != nil {
@@ -106,11 +107,16 @@ func (s *Sorter) write() (err error) {
 	return nil
 }
 
-// sort sorts the notes in memory by id, byte by byte, which keeps the order of those of one id.
+// sort sorts the notes in memory byte by byte, which keeps the order of equal ones.
 func (s *Sorter) sort() {
 	from, to := s.memory[:s.n], s.memory[len(s.memory)/2:][:s.n]
-	for shift := 0; shift < 64 && s.n > 0; shift += 8 {
-		digit := func(n *Note) byte { return byte((uint64(n.ID()) ^ 1<<63) >> shift) }
+	for shift := -8; shift < 64 && s.n > 0; shift += 8 {
+		digit := func(n *Note) byte {
+			if shift < 0 {
+				return n.first()
+			}
+			return byte((uint64(n.ID()) ^ 1<<63) >> shift)
+		}
 		var place [256]int
 		for i := range from {
 			place[digit(&from[i])]++
@@ -133,48 +139,46 @@ func (s *Sorter) sort() {
 	copy(s.memory, from)
 }
 
-// Spill writes the notes in memory to files, and gives the memory back. After it no note may be added.
-func Spill(all ...*Sorter) error {
-	for _, s := range all {
-		if s.n > 0 {
-			if err := s.write(); err != nil {
-				return err
-			}
-		}
+// Spill writes the notes in memory to the file, and gives the memory back. After it no note may be added.
+func (s *Sorter) Spill() (err error) {
+	if s.n > 0 {
+		err = s.write()
+	}
+	if err == nil {
 		release(s.mapped)
 		s.memory, s.mapped = nil, nil
 	}
-	return nil
+	return err
 }
 
-// Each calls take with each note of all, by id, until that returns false. Of one id, those of the first
-// Sorter come first, in the order in which they were added. After it no note may be added.
-func Each(all []*Sorter, take func(*Note) (more bool)) error {
+// Each calls take with each note, by id, until that returns false. After it no note may be added.
+func (s *Sorter) Each(take func(*Note) (more bool)) error {
 	var runs []io.Reader
-	for _, s := range all {
-		if s.file == nil {
-			s.sort()
-			runs = append(runs, bytes.NewReader(bytesOf(s.memory[:s.n])))
-		} else if err := Spill(s); err != nil {
-			return err
-		}
-		for _, run := range s.runs {
-			buffer := min(64<<10, s.room*noteBytes/len(s.runs))
-			runs = append(runs, bufio.NewReaderSize(io.NewSectionReader(run, 0, run.Size()), buffer))
-		}
+	if s.file == nil {
+		s.sort()
+		runs = []io.Reader{bytes.NewReader(bytesOf(s.memory[:s.n]))}
+	} else if err := s.Spill(); err != nil {
+		return err
+	}
+	for _, run := range s.runs {
+		buffer := min(64<<10, s.room*noteBytes/len(s.runs))
+		runs = append(runs, bufio.NewReaderSize(io.NewSectionReader(run, 0, run.Size()), buffer))
 	}
 	heads := make([]Note, len(runs)) // the next note of each run
 	var order []int                  // the runs that are not at their end, the one whose note is next last
-	later := func(i, j int) int { return cmp.Or(cmp.Compare(heads[j].ID(), heads[i].ID()), j-i) }
+	later := func(i, j int) int {
+		a, b := &heads[j], &heads[i]
+		return cmp.Or(cmp.Compare(a.ID(), b.ID()), cmp.Compare(a.first(), b.first()), j-i)
+	}
 	advance := func(i int) error {
-		if _, err := io.ReadFull(runs[i], bytesOf(heads[i:i+1])); err == io.EOF {
-			return nil
-		} else if err != nil {
-			return err
+		_, err := io.ReadFull(runs[i], bytesOf(heads[i:i+1]))
+		if err == nil {
+			at, _ := slices.BinarySearchFunc(order, i, later)
+			order = slices.Insert(order, at, i)
+		} else if err == io.EOF {
+			err = nil
 		}
-		at, _ := slices.BinarySearchFunc(order, i, later)
-		order = slices.Insert(order, at, i)
-		return nil
+		return err
 	}
 	for i := range runs {
 		if err := advance(i); err != nil {
@@ -193,13 +197,13 @@ func Each(all []*Sorter, take func(*Note) (more bool)) error {
 	return nil
 }
 
-// Close gives memory and files back. The Sorters are of no use then.
-func Close(all []*Sorter) {
-	for _, s := range all {
+// Close gives memory and file back. The Sorter is empty then.
+func (s *Sorter) Close() {
+	if s.file != nil {
 		_ = s.file.Close() // it has no name and is lost anyway
-		release(s.mapped)
-		*s = Sorter{}
 	}
+	release(s.mapped)
+	*s = Sorter{}
 }
 
 // bytesOf returns the memory of notes.

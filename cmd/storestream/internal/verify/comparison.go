@@ -88,12 +88,13 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		told := time.Now()
+		due := time.Tick(silence)
 		err := part.First(ctx, func(topicRows, sourceRows int) {
-			if time.Since(told) > silence {
-				told = time.Now()
+			select {
+			case <-due:
 				o.cfg.Say(o.resource.Name, fmt.Sprintf("reading part %d: %s of the topic, %s of the service", number,
 					terminal.Plural(topicRows, "row"), terminal.Count(sourceRows)))
+			default:
 			}
 		})
 		<-turn
