@@ -90,8 +90,8 @@ func (c *Comparison) Next() *Comparison {
 }
 
 // First reads both sides once. It calls progress now and then, with the rows of the topic and of the source
-// so far, and maybe from two goroutines at a time. Named rows are all suspects, and only the topic is read for them. After an error the comparison is
-// of no use.
+// so far, maybe from two goroutines at a time. Named rows are all suspects, and only the topic is read for
+// them. After an error the comparison is of no use.
 func (c *Comparison) First(ctx context.Context, progress func(topicRows, sourceRows int)) (err error) {
 	defer func() {
 		c.mu.Lock()

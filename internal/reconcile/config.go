@@ -44,9 +44,9 @@ type Config struct {
 	Before *Comparison
 }
 
-// TopicReader folds the newest committed records of the topic and returns the topic's end offsets. It begins
-// at the offsets from, or at the start if from is nil. It passes over ids that are not wanted. If wanted is
-// nil, all are.
+// TopicReader folds the newest committed records of the topic and returns the topic's end offsets, which it
+// notes before it folds the first record. It begins at the offsets from, or at the start if from is nil. It
+// passes over ids that are not wanted. If wanted is nil, all are.
 type TopicReader func(ctx context.Context, from []int64, wanted func(id int64) bool,
 	fold func(watermark.Published) error) (ends []int64, err error)
 

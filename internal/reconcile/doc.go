@@ -2,7 +2,7 @@
 // and says which of the differences count.
 //
 //	First        reads both sides once. Rows that differ are suspects. Most of them are only under way: they
-//	             were read from the source before their upsert came, or published between the two readings.
+//	             changed while both sides were read.
 //	  |          (the pipeline gets some time)
 //	Look         reads the topic on, then looks the suspects up in the source. A suspect is cleared if the
 //	             topic's newest record is a version that the source showed in any reading: the pipeline
@@ -43,6 +43,12 @@
 // hash of each record of the topic and of each row of the source. The notes are sorted by id, in memory or in
 // a file (package rowset, Sorter). Then First goes through them once, by id. So the order in which the two
 // sides have their rows does not matter.
+//
+// Both sides are read at the same time. The topic is read up to its ends, which are noted before its first
+// record comes, and the source from that moment on. So the notes of the topic are its state of one moment,
+// however long it is read, and the pipeline had each of its rows from the source before. The result is the
+// same as if the source were read after the topic. If the source were read before the ends are noted, a row
+// that both sides got meanwhile might be in the notes of the topic alone.
 //
 // The notes do not have the rows themselves. A look reads those that differ.
 //

@@ -18,8 +18,8 @@ import (
 // progressEvery is how many records of the topic pass between two reports of progress.
 const progressEvery = 10_000
 
-// The kinds of notes, in the highest bits beside the version. Those of the source also have how many bits the
-// size of the row has, in the middle. The lowest bits are the day on which the row was created, if it is
+// The kinds of notes, in the highest bits beside the version. So notes of one id come in this order. Those of
+// the source also have how many bits the size of the row has, in the middle. The lowest bits are the day on which the row was created, if it is
 // needed, or the partition of a stray.
 const (
 	topicRecord  uint32 = iota << kindShift // a tombstone is marked

@@ -26,10 +26,10 @@ func (n *Note) first() byte { return byte(n.Beside >> 24) }
 // NoteOf returns the note of a version of row id.
 func NoteOf(id int64, v Version, beside uint32) Note { return Note{pack(id, v), beside} }
 
-// Sorter gives notes of rows back by id, those of one id by the highest byte beside it, and then in the order
-// in which they were added. It gathers them in memory. When that is full, it sorts them and writes them to a
-// file, as a run. In the end it merges the runs. A note takes 24 bytes in the file and twice as much in memory.
-// A Sorter is for one goroutine, but several may Add at the same time.
+// Sorter gives notes of rows back by id, those of one id by the highest byte beside the version, and then in
+// the order in which they were added. It gathers them in memory. When that is full, it sorts them and writes
+// them to a file, as a run. In the end it merges the runs. A note takes 24 bytes in the file and twice as
+// much in memory. A Sorter is for one goroutine, but several may Add at the same time.
 //
 // The file has no name. So it is gone once the process ends, or Close or the garbage collector closes it.
 type Sorter struct {
