@@ -19,8 +19,8 @@ import (
 const progressEvery = 10_000
 
 // The kinds of notes, in the highest bits beside the version. So notes of one id come in this order. Those of
-// the source also have how many bits the size of the row has, in the middle. The lowest bits are the day on which the row was created, if it is
-// needed, or the partition of a stray.
+// the source also have how many bits the size of the row has, in the middle. The lowest bits are the day on
+// which the row was created, if it is needed, or the partition of a stray.
 const (
 	topicRecord  uint32 = iota << kindShift // a tombstone is marked
 	strayRecord                             // a tombstone is marked
