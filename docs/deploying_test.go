@@ -263,6 +263,6 @@ func TestTheServiceForComposeMountsTheSecretsOfTheConfiguration(t *testing.T) {
 	}
 	volumes := []string{"./storestream.yaml:" + service.Command[2] + ":ro", "./scratch:/var/tmp"}
 	if !slices.Equal(service.Volumes, volumes) {
-		t.Errorf("mounted are %v, expected the configuration and room for sweep.scratch: %v", service.Volumes, volumes)
+		t.Errorf("mounted are %v, expected the configuration and room for a sweep: %v", service.Volumes, volumes)
 	}
 }
