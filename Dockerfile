@@ -1,5 +1,6 @@
-# storestream, static, as a user without rights: it writes no file, so a read-only root will do. docker-compose.yml builds on a base with
-# busybox, for its health checks: elsewhere, probe /healthz and /readyz over HTTP. The target storefake is the service to try it on.
+# storestream, static, as a user without rights. A read-only root will do, with a volume at /var/tmp for sweep.scratch.
+# docker-compose.yml builds on a base with busybox, for its health checks: elsewhere, probe /healthz and /readyz over HTTP.
+# The target storefake is the service to try it on.
 ARG BASE=gcr.io/distroless/static-debian12:nonroot
 
 FROM golang:1.26-bookworm AS build

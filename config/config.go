@@ -165,6 +165,8 @@ type Sweep struct {
 	Deletes  string        `koanf:"deletes" default:"tombstone" one:"report|tombstone"`
 	// Memory limits one comparison by a sweep or by `verify`. One runs at a time.
 	Memory Size `koanf:"memory" default:"128MiB" least:"16MiB" most:"1024GiB"`
+	// Scratch limits the file of one comparison. Zero means that there is none.
+	Scratch Size `koanf:"scratch" default:"4GiB" least:"0B" most:"1024GiB"`
 }
 
 // Privacy lists the fields to change before any other part of storestream sees them.

@@ -261,7 +261,8 @@ func TestTheServiceForComposeMountsTheSecretsOfTheConfiguration(t *testing.T) {
 	if slices.Sort(mounted); !slices.Equal(mounted, names) {
 		t.Errorf("mounted are %v, the configuration's are %v", mounted, names)
 	}
-	if !slices.Equal(service.Volumes, []string{"./storestream.yaml:" + service.Command[2] + ":ro"}) {
-		t.Errorf("the configuration is %s, mounted is %v", service.Command[2], service.Volumes)
+	volumes := []string{"./storestream.yaml:" + service.Command[2] + ":ro", "./scratch:/var/tmp"}
+	if !slices.Equal(service.Volumes, volumes) {
+		t.Errorf("mounted are %v, expected the configuration and room for a sweep: %v", service.Volumes, volumes)
 	}
 }

@@ -13,9 +13,9 @@ import (
 // of its requests. clock is the wall clock. read is called with the number of rows of each batch.
 func CompareSource(s Source, known Request, clock func() schemas.Instant,
 	read func(rows int)) reconcile.SourceReader {
-	return func(ctx context.Context, ids reconcile.Range, rows []Suspect) iter.Seq2[reconcile.Answer, error] {
+	return func(ctx context.Context, rows []Suspect) iter.Seq2[reconcile.Answer, error] {
 		r := known
-		r.Kind, r.IDs, r.Started = Full, &ids, clock()
+		r.Kind, r.Started = Full, clock()
 		if rows != nil {
 			r.Kind, r.Suspects, r.Everywhere = Lookup, rows, true
 		}

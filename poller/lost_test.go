@@ -190,6 +190,9 @@ func TestASweepInHandBeginsAnewWhereRowsMayHaveChangedBehindIt(t *testing.T) {
 	l := &lostOnce{shop: s}
 	s.config.Source = l
 	s.takeOver()
+	for id := range int64(10) {
+		s.rows[id] = s.row(id, -time.Hour, 2) // no poll sees it
+	}
 	id := s.askSweep()
 	s.inParts(1)
 	l.lost = &LostError{Why: "another server", From: schemas.InstantOf(noon.Add(-time.Hour)), Sweep: true}

@@ -70,7 +70,10 @@ func (p *Poller) RestorePublished(r watermark.Published) {
 }
 
 // Close frees the poller's memory. After it only Status may be called.
-func (p *Poller) Close() { p.state.dedup.rows.Close() }
+func (p *Poller) Close() {
+	p.state.dedup.rows.Close()
+	p.sweeper.newest = nil // its file closes, while Status still has the Poller
+}
 
 // Status is safe to call from any goroutine.
 func (p *Poller) Status() Status {

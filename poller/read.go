@@ -5,6 +5,8 @@ import (
 	"errors"
 	"iter"
 	"time"
+
+	"github.com/storestream/storestream/internal/wait"
 )
 
 // silence is how long read waits for a batch before it reports the service's pauses.
@@ -28,7 +30,7 @@ func (p *Poller) read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
 		var failed error // how the source ended, once batches is closed
 		go func() {
 			defer close(batches)
-			defer Recover("reading", &failed)
+			defer wait.Recover("reading", &failed)
 			for b, err := range p.cfg.Source.Read(ctx, r) {
 				if failed = err; failed != nil {
 					return

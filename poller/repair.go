@@ -139,7 +139,9 @@ func (s *sweeper) write(differences []reconcile.Difference, part *watermark.Swep
 		}
 		s.writer.commitIfFull(&tx)
 	}
-	if ids, _ := s.inHand.Part(); !doubt && ids.All() && s.inHand.Report().Nameless <= len(nameless) {
+	first, last := s.inHand.Part()
+	if !doubt && first == math.MinInt64 && last == math.MaxInt64 &&
+		s.inHand.Report().Nameless <= len(nameless) {
 		for _, key := range state.deadLetters.unmet() {
 			state.deadLetters.remove(&tx, key)
 			s.writer.commitIfFull(&tx)
@@ -165,12 +167,12 @@ func doubtThatGone(c reconcile.Report, gone int) string {
 func (s *sweeper) endPart(tx watermark.Transaction, part, total watermark.Swept) error {
 	mark, result := &s.state.mark, part
 	say, what := s.cfg.Log.Info, "part of the sweep finished"
-	if ids, _ := s.inHand.Part(); ids.Last == math.MaxInt64 {
+	if _, last := s.inHand.Part(); last == math.MaxInt64 {
 		mark.LastSweep, mark.Swept, mark.Sweep = s.cfg.wall(), &total, nil
 		sweptPolicies(s.cfg, mark, total)
 		result, what = total, "sweep finished"
 	} else {
-		next := ids.Last + 1
+		next := last + 1
 		mark.ChangeSweep(func(x *watermark.Sweep) {
 			x.From, x.Done, x.Tried, x.Attempts, x.Failure = &next, &total, nil, 0, ""
 		})

@@ -305,7 +305,7 @@ func (s *shop) push(ctx context.Context, r Request, emit func(Batch) error) erro
 func (s *shop) wanted(r Request, row row) bool {
 	switch r.Kind {
 	case Full:
-		return (r.IDs == nil || r.IDs.Holds(row.id)) && row.updatedAt >= r.From && !row.dayless
+		return row.updatedAt >= r.From && !row.dayless
 	case Lookup:
 		if s.notFound != 0 && row.id == s.notFound {
 			return false
@@ -359,13 +359,14 @@ func (s *shop) commit(tx watermark.Transaction) error {
 
 func (s *shop) readTopic(_ context.Context, from []int64, wanted func(int64) bool,
 	fold func(watermark.Published) error) ([]int64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	at := int64(0)
 	if from != nil {
 		at = from[0]
 	}
-	for _, r := range s.topic[at:] {
+	s.mu.Lock()
+	records := slices.Clone(s.topic[at:])
+	s.mu.Unlock()
+	for _, r := range records { // the source may change meanwhile
 		if wanted != nil && !wanted(r.ID) {
 			continue
 		}
@@ -373,7 +374,7 @@ func (s *shop) readTopic(_ context.Context, from []int64, wanted func(int64) boo
 			return nil, err
 		}
 	}
-	return []int64{int64(len(s.topic))}, nil
+	return []int64{at + int64(len(records))}, nil
 }
 
 // work is what Run does between two waits.

@@ -74,8 +74,6 @@ type Request struct {
 	// Everywhere, of a Lookup: if the days of a suspect do not show it, all rows are read, however long that
 	// takes.
 	Everywhere bool
-	// IDs, of a Full, are the ids to read. nil means all. A source that reads by day may give more.
-	IDs *reconcile.Range
 }
 
 // Suspect is a row to look at again: its id, and days on which a source that is read by day finds it

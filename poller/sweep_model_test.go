@@ -32,8 +32,11 @@ func newSweeps(w *world) *sweeps {
 		showed: map[int64]bool{}}
 	w.config.Sweep = SweepConfig{Tombstone: true, Source: func() Source { return s }, Topic: s.topic,
 		Turn: make(chan struct{}, 1)}
-	if rapid.Bool().Draw(w.t, "in parts") { // of three rows at most
-		w.config.Sweep.ByID, w.config.Sweep.Memory = true, int64(memoryFor(3)*16/11+15)
+	if rapid.Bool().Draw(w.t, "in parts") {
+		w.config.Sweep.ByID = rapid.Bool().Draw(w.t, "by id")
+		if rapid.Bool().Draw(w.t, "in a file") { // for more than three rows
+			w.config.Sweep.Memory, w.config.Sweep.Scratch = 256, 1<<20
+		}
 		w.config.Sweep.MaxSuspects = rapid.IntRange(2, 5).Draw(w.t, "suspects")
 	}
 	return s
@@ -100,9 +103,6 @@ func (s *sweeps) Read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
 func (s *sweeps) push(ctx context.Context, r Request, emit func(Batch) error) error {
 	w := s.w
 	for id := range int64(modelRows + 1) {
-		if r.IDs != nil && !r.IDs.Holds(id) {
-			continue
-		}
 		if r.Kind == Full {
 			delete(s.showed, id)
 		}

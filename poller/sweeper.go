@@ -14,6 +14,7 @@ import (
 
 	"github.com/storestream/storestream/internal/reconcile"
 	"github.com/storestream/storestream/internal/terminal"
+	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -32,10 +33,11 @@ type SweepConfig struct {
 	// Turn is shared by the pollers of a process. A sweep has a place in it during its first reading, which
 	// takes most of its memory and of its requests to the service. So its capacity limits both.
 	Turn chan struct{}
-	// MaxSuspects and Memory are those of reconcile.Config, with its defaults.
+	// MaxSuspects, Memory and Scratch are those of reconcile.Config, with its defaults.
 	MaxSuspects int
 	Memory      int64
-	// ByID: Source reads ranges of ids, in the order of ids.
+	Scratch     int64
+	// ByID is that of reconcile.Config.
 	ByID bool
 }
 
@@ -74,8 +76,9 @@ const (
 // is shown to the comparison (See) before the poll publishes it, and then the difference does not count. A
 // predecessor's reads are not known, so a new owner begins each confirmation with its own first look.
 //
-// A table that does not fit into memory is swept in parts, ranges of ids, and each part goes through all of
-// this. How far the sweep has come is in the watermark, and so is that a part was begun, before it is:
+// If more rows differ than are kept, the table is swept in parts, ranges of ids, and each part goes through
+// all of this. Only the first one reads both sides. How far the sweep has come is in the watermark, and so is
+// that a part was begun, before it is:
 //
 //	a part ends        From moves behind it, in the transaction of its last repair. A crash costs one part.
 //	it fails           it is due still: the sweeper waits, and begins the part anew. Polls go on.
@@ -95,6 +98,8 @@ type sweeper struct {
 	failed int         // tries in a row
 	next   time.Time   // not before this, after a failure
 	inHand *comparison // or nil
+	// newest is the sweep's newest part, also when it is over, or nil. The next part takes over its reading.
+	newest *reconcile.Comparison
 	// sweepFirst is set after an erase that failed: a sweep that is due comes before the next try.
 	sweepFirst bool
 }
@@ -289,7 +294,8 @@ func (s *sweeper) start(ctx context.Context, erase bool) {
 	compare := reconcile.Config{Topic: c.Sweep.Topic, Source: source, ByID: c.Sweep.ByID,
 		CatchesUp: c.CatchesUp, From: math.MinInt64,
 		Start: c.Start, CreatedAt: CreatedAtIn(c.Resource), Letters: s.state.deadLetters.beginRound(), Now: c.now,
-		Overlap: c.Overlap, MaxSuspects: c.Sweep.MaxSuspects, Memory: c.Sweep.Memory}
+		Overlap: c.Overlap, MaxSuspects: c.Sweep.MaxSuspects, Memory: c.Sweep.Memory,
+		Scratch: c.Sweep.Scratch}
 	if erase {
 		for _, row := range mark.Erase {
 			compare.IDs = append(compare.IDs, row.ID)
@@ -297,12 +303,14 @@ func (s *sweeper) start(ctx context.Context, erase bool) {
 		c.Log.Info("looking for the rows to erase", zap.Int("rows", len(compare.IDs)))
 	} else {
 		if mark.Sweep.From != nil {
-			compare.From = *mark.Sweep.From
+			compare.From, compare.Before = *mark.Sweep.From, s.newest
 		}
 		c.Log.Info("sweep begins", zapRequest(mark.Sweep.Request), zap.Int64("from_id", compare.From))
 	}
 	w := &comparison{Comparison: reconcile.New(compare), erase: erase, began: c.wall()}
-	s.inHand = w
+	if s.inHand = w; !erase {
+		s.newest = w.Comparison
+	}
 	s.work(ctx, "reading", func(ctx context.Context) error {
 		if !erase {
 			defer func() { <-c.Sweep.Turn }()
@@ -324,7 +332,7 @@ func (s *sweeper) work(ctx context.Context, doing string, part func(context.Cont
 		var err error
 		defer func() { working <- err }()
 		defer cancel()
-		defer Recover("the sweep", &err)
+		defer wait.Recover("the sweep", &err)
 		err = part(ctx)
 	}()
 }

@@ -118,11 +118,12 @@ func TestASweepThatWasAskedForGoesOnWithTheNextOwner(t *testing.T) {
 	}
 }
 
-// shopOfParts is a shop of 60 rows that is swept in parts of some twenty.
+// shopOfParts is a shop of 60 rows. No more than four that differ make a part of a sweep, and its memory is
+// too small for all.
 func shopOfParts(t *testing.T, change func(*Config)) *shop {
 	t.Helper()
 	return openShop(t, 60, func(c *Config) {
-		c.Sweep.ByID, c.Sweep.Memory = true, int64(memoryFor(20)*16/11)
+		c.Sweep.ByID, c.Sweep.MaxSuspects, c.Sweep.Memory, c.Sweep.Scratch = true, 4, 1000, 1<<20
 		if change != nil {
 			change(c)
 		}
@@ -154,14 +155,69 @@ func TestASweepInPartsFindsAndCountsAllOfIt(t *testing.T) {
 	}
 	delete(s.rows, 0)
 	delete(s.rows, 59)
-	got := *s.sweep()
+	id := s.askSweep()
+	if s.inParts(2); s.mark.Sweep == nil || len(s.topic) != 60+8 {
+		t.Errorf("after two parts: %+v, %d records", s.mark.Sweep, len(s.topic))
+	}
+	s.await(id)
+	got := *s.mark.Swept
 	want := watermark.Swept{Request: 1, Began: got.Began, SourceRows: 62, TopicRows: 60, Missing: 4, Stale: 6,
 		Extra: 2, Published: 10, Tombstones: 2}
-	if got != want || s.full < 3 {
-		t.Errorf("swept %+v in %d parts, want %+v", got, s.full, want)
+	if got != want || s.full != 1 {
+		t.Errorf("swept %+v, want %+v; %d full readings", got, want, s.full)
 	}
 	for _, row := range s.rows {
 		s.wants(row)
+	}
+}
+
+// What polls publish between two parts makes no difference to the later one.
+func TestThePartsOfASweepReadEachSideOnce(t *testing.T) {
+	for _, byID := range []bool{false, true} {
+		started := 0
+		s := shopOfParts(t, func(c *Config) {
+			c.Sweep.ByID, c.Sweep.Tombstone, c.Sweep.MaxSuspects = byID, true, 1
+			read := c.Sweep.Topic
+			c.Sweep.Topic = func(ctx context.Context, from []int64, wanted func(int64) bool,
+				fold func(watermark.Published) error) ([]int64, error) {
+				if from == nil {
+					started++
+				}
+				return read(ctx, from, wanted, fold)
+			}
+		})
+		s.rows[5], s.rows[50] = s.row(5, -time.Hour, 2), s.row(50, -time.Hour, 2)
+		delete(s.rows, 58)
+		id := s.askSweep()
+		s.inParts(1)
+		for _, id := range []int64{51, 70} { // a poll publishes them
+			s.rows[id] = row{id: id, updatedAt: s.now, content: 3}
+		}
+		s.await(id)
+		got := s.mark.Swept
+		if got.Stale != 2 || got.Extra != 1 || got.Tombstones != 1 || got.Missing != 0 || got.Published != 2 ||
+			got.Left != "" {
+			t.Errorf("by id %t: swept %+v", byID, got)
+		}
+		if started != 1 || s.full != 1 {
+			t.Errorf("by id %t: the topic was read %d times, the source %d times", byID, started, s.full)
+		}
+		for _, row := range s.rows {
+			s.wants(row)
+		}
+	}
+}
+
+// A sweep that is asked for reads both sides anew, whatever the one before it has in its file.
+func TestASweepThatIsAskedForBelievesNoFileOfTheOneBefore(t *testing.T) {
+	s := shopOfParts(t, func(c *Config) { c.Sweep.MaxSuspects = 1 })
+	s.rows[5] = s.row(5, -time.Hour, 2)
+	s.askSweep()
+	s.inParts(1)
+	s.rows[5], s.rows[50] = s.row(5, -time.Hour, 3), s.row(50, -time.Hour, 3)
+	s.await(s.askSweep())
+	if got := s.mark.Swept; got.Stale != 2 || got.Published != 2 || got.Left != "" || s.full != 2 {
+		t.Errorf("swept %+v, %d full readings", got, s.full)
 	}
 }
 

@@ -36,8 +36,8 @@ needs no running instance: without one, rows that changed since it stopped do di
 
 Rows that cannot be published (dead letters) count apart. They are no difference unless they are more than 5
 of a resource, or more than one in a thousand of its rows. Over REST it shares the rate that the service
-allows the key with the running instance. It takes sweep.memory at most. A table that needs more is compared
-in parts.
+allows the key with the running instance. It takes sweep.memory at most. What that does
+not hold goes to a file of sweep.scratch at most in $TMPDIR or /var/tmp.
 
 Exit status: 0 identical, 3 different or too many dead letters, 1 could not tell (and none is known to
 differ), 2 wrong usage or configuration.`,

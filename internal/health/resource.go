@@ -111,8 +111,8 @@ type Sweeping struct {
 	// Doing is its present activity ("reading", "looking again"), "" while it waits, and Since its beginning.
 	Doing string    `json:"doing,omitzero"`
 	Since time.Time `json:"since,omitzero"`
-	Rows  int       `json:"rows"` // of the source that it has read, of about Of
-	Of    int       `json:"of"`
+	Rows  int       `json:"rows"` // of the source that it has read
+	Of    int       `json:"of"`   // records of the topic that it has read
 	// Error is the error of the last try. Next is when it tries again.
 	Error string    `json:"error,omitzero"`
 	Next  time.Time `json:"next,omitzero"`

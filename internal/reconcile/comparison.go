@@ -17,10 +17,15 @@ import (
 // Comparison compares one part of a resource, or named rows of it, once. It is for one goroutine at a time.
 // Only See may be called beside it.
 type Comparison struct {
-	cfg      Config
-	part     Range
-	crowded  bool
-	ends     []int64 // how far the topic was read for every suspect
+	cfg  Config
+	last int64 // the part's last id
+	// notes are of both sides, and of the ids behind the part too. The topic was read to notesEnd for them, and
+	// to ends for every suspect.
+	notes    *rowset.Sorter
+	notesEnd []int64
+	ends     []int64
+	// before is an overlap before the source was read for the notes.
+	before   schemas.Instant
 	suspects map[int64]*suspect
 	kept     int // bytes of the suspects
 	// letters are the part's rows that cannot be published.
@@ -30,9 +35,6 @@ type Comparison struct {
 	// everywhere is set once a full reading has looked for every suspect.
 	everywhere bool
 	report     Report
-	// rows are the topic's rows. A row is marked once the source has shown it. They are empty but while First
-	// reads a part.
-	rows *rowset.Set
 
 	mu       sync.Mutex // of what See changes, while another goroutine is in a look
 	watching bool       // First is over, so See counts
@@ -69,22 +71,27 @@ func New(cfg Config) *Comparison {
 	cfg.MaxSuspects = cmp.Or(cfg.MaxSuspects, 100_000)
 	cfg.Memory = cmp.Or(cfg.Memory, 128<<20)
 	cfg.MaxRecordBytes = cmp.Or(cfg.MaxRecordBytes, math.MaxInt)
-	return &Comparison{cfg: cfg, part: Range{cfg.From, math.MaxInt64}, letters: map[int64]bool{},
-		suspects: map[int64]*suspect{}, rows: rowset.New(0)}
+	c := &Comparison{cfg: cfg, last: math.MaxInt64, letters: map[int64]bool{},
+		suspects: map[int64]*suspect{}, notes: &rowset.Sorter{}}
+	if b := cfg.Before; b != nil {
+		c.notes, c.notesEnd, c.before, c.nameless, c.cfg.Before = b.notes, b.notesEnd, b.before, b.nameless, nil
+		c.report.Nameless, c.report.Shown = b.report.Nameless, b.report.Shown
+	}
+	return c
 }
 
 // Next returns the comparison of the part behind this one. Its report has the figures of both.
 func (c *Comparison) Next() *Comparison {
-	c.cfg.From = c.part.Last + 1
-	next := New(c.cfg)
+	cfg := c.cfg
+	cfg.From, cfg.Before = c.last+1, c
+	next := New(cfg)
 	next.report = c.Report()
-	next.report.Nameless = 0 // each part meets them
 	return next
 }
 
 // First reads both sides once. It calls progress now and then, with the rows of the topic and of the source
-// so far. Named rows are all suspects, and only the topic is read for them. After an error the comparison is
-// of no use.
+// so far, maybe from two goroutines at a time. Named rows are all suspects, and only the topic is read for
+// them. After an error the comparison is of no use.
 func (c *Comparison) First(ctx context.Context, progress func(topicRows, sourceRows int)) (err error) {
 	defer func() {
 		c.mu.Lock()
@@ -97,16 +104,18 @@ func (c *Comparison) First(ctx context.Context, progress func(topicRows, sourceR
 	}
 	c.everywhere = c.cfg.ByID
 	for _, id := range c.cfg.IDs {
-		c.suspect(id)
+		s := c.newSuspect(id)
+		c.suspects[id] = &s
+		c.count(&s)
 	}
 	wanted := func(id int64) bool { return c.suspects[id] != nil }
 	c.ends, err = c.cfg.Topic(ctx, nil, wanted, c.fold)
 	return err
 }
 
-// Part returns the ids that First read. crowded reports whether the part ended there because more rows
-// differed than one part takes in.
-func (c *Comparison) Part() (ids Range, crowded bool) { return c.part, c.crowded }
+// Part returns the first and the last id that First compared. The last is below the highest id if no more
+// rows that differ had room.
+func (c *Comparison) Part() (first, last int64) { return c.cfg.From, c.last }
 
 // Partitions is the number of the topic's partitions when it was last read.
 func (c *Comparison) Partitions() int { return len(c.ends) }
@@ -130,11 +139,12 @@ func (c *Comparison) Look(ctx context.Context) error {
 	looked, nameless := make(map[int64]*suspect, len(c.suspects)), map[uint64]bool{}
 	for _, id := range slices.Sorted(maps.Keys(c.suspects)) {
 		s := c.suspects[id]
-		rows, looked[id] = append(rows, s.toLookUp(id, c.cfg)), &suspect{versions: slices.Clip(s.versions)}
+		rows = append(rows, s.toLookUp(id, c.cfg))
+		looked[id] = &suspect{shown: notShown, updated: schemas.MinInstant, versions: slices.Clip(s.versions)}
 	}
 	from := c.cfg.Now()
 	empty, err := c.readAgain(ctx, rows, looked, nameless)
-	absent := func(r Suspect) bool { return looked[r.ID].state() == notShown }
+	absent := func(r Suspect) bool { return looked[r.ID].shown == notShown }
 	if err == nil && !c.everywhere && slices.ContainsFunc(rows, absent) {
 		var none bool
 		none, err = c.readAgain(ctx, nil, looked, nameless)
@@ -152,7 +162,7 @@ func (c *Comparison) Look(ctx context.Context) error {
 		large := s.row != nil && c.tooLarge(s.row)
 		if c.letters[id] = large || s.reject != nil; !c.letters[id] {
 			delete(c.letters, id)
-		} else if !s.named && (large || c.hasLetter(s.reject)) {
+		} else if !s.named && (large || c.hasLetter(id, watermark.DeadLetterHash(s.reject.Row))) {
 			c.Forget(id)
 		}
 	}
@@ -165,14 +175,14 @@ func (c *Comparison) Look(ctx context.Context) error {
 // source shows of them. It adds the hashes of rows without a usable id to nameless.
 func (c *Comparison) readAgain(ctx context.Context, rows []Suspect, looked map[int64]*suspect,
 	nameless map[uint64]bool) (empty bool, err error) {
-	for a, err := range c.cfg.Source(ctx, everyID, rows) {
+	for a, err := range c.cfg.Source(ctx, rows) {
 		if err != nil {
 			return false, err
 		}
 		empty = empty || a.Empty
 		for i := range a.Rows {
 			if s := looked[a.Rows[i].ID]; s != nil {
-				s.show(&a.Rows[i])
+				s.showRow(&a.Rows[i])
 			}
 		}
 		for i := range a.Rejects {
@@ -192,16 +202,13 @@ func (c *Comparison) tooLarge(row *schemas.Record) bool {
 	return watermark.RowOverhead+len(row.Value) > c.cfg.MaxRecordBytes
 }
 
-// hasLetter reports whether the row needs no dead letter beside those that are known.
-func (c *Comparison) hasLetter(r *schemas.Reject) bool {
-	hash, has := c.cfg.Letters[r.ID]
-	return c.cfg.Letters == nil || has && hash == watermark.DeadLetterHash(r.Row)
+// hasLetter reports whether a row that cannot be published has its dead letter, which has this hash.
+func (c *Comparison) hasLetter(id int64, hash uint64) bool {
+	letter, has := c.cfg.Letters[id]
+	return c.cfg.Letters == nil || has && rowset.Version{Hash: hash}.Equal(0, letter)
 }
 
 // CatchUp reads the topic on, and clears the suspects that the pipeline has delivered.
-//
-// First does not keep when a row was created. A source that is read by day has to know that day to look for a
-// row that it has not shown yet. So for such suspects CatchUp reads the topic once more.
 func (c *Comparison) CatchUp(ctx context.Context) error {
 	if len(c.suspects) == 0 {
 		return nil
@@ -213,15 +220,6 @@ func (c *Comparison) CatchUp(ctx context.Context) error {
 	}
 	c.ends = ends
 	c.clear()
-	for _, s := range c.suspects {
-		if s.inTopic && s.row == nil && !s.topicRead && !c.cfg.ByID {
-			if c.ends, err = c.cfg.Topic(ctx, nil, isSuspect, c.fold); err != nil {
-				return err
-			}
-			c.clear()
-			break
-		}
-	}
 	return nil
 }
 
@@ -249,18 +247,11 @@ func (c *Comparison) clear() {
 	}
 }
 
-// suspect returns the suspect id, and makes it if there is none.
-func (c *Comparison) suspect(id int64) *suspect {
-	s := c.suspects[id]
-	if s == nil {
-		_, letter := c.cfg.Letters[id]
-		s = &suspect{created: schemas.MinInstant, letter: letter, named: c.cfg.IDs != nil}
-		s.topic, s.inTopic = c.inTopic(id)
-		s.topicBefore = s.topic
-		c.suspects[id] = s
-		c.count(s)
-	}
-	return s
+// newSuspect returns a suspect that no read has shown.
+func (c *Comparison) newSuspect(id int64) suspect {
+	_, letter := c.cfg.Letters[id]
+	return suspect{shown: notShown, updated: schemas.MinInstant, created: schemas.MinInstant, letter: letter,
+		named: c.cfg.IDs != nil}
 }
 
 // count counts the bytes of a suspect that is new or has changed.
@@ -332,7 +323,7 @@ func (c *Comparison) Differences() []Difference {
 func (c *Comparison) Report() Report {
 	r := c.report
 	r.DeadLetters += len(c.letters)
-	if c.part.First == everyID.First { // each part meets them
+	if c.cfg.From == math.MinInt64 { // each part meets them
 		r.DeadLetters += r.Nameless
 	}
 	return r

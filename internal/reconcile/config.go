@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"iter"
-	"math"
 	"time"
 
 	"github.com/storestream/storestream/internal/watermark"
@@ -14,7 +13,7 @@ import (
 type Config struct {
 	Topic  TopicReader
 	Source SourceReader
-	// ByID is set if the source reads a range of ids alone, in the order of ids.
+	// ByID is set if the source finds a row by its id. Otherwise it finds one by its days (Suspect).
 	ByID bool
 	// CatchesUp is set if no read of the source shows an older state of a row than a read before it.
 	CatchesUp bool
@@ -39,17 +38,22 @@ type Config struct {
 	MaxSuspects int
 	// Memory limits the comparison's memory in bytes, including a batch of the source. Zero means 128 MiB.
 	Memory int64
+	// Scratch limits the bytes of the file, which has the notes beyond Memory. Zero means that there is none.
+	Scratch int64
+	// Before, if not nil, is a comparison of ids before From. Its notes are used, so no side is read again.
+	Before *Comparison
 }
 
-// TopicReader folds the newest committed records of the topic and returns the topic's end offsets. It begins
-// at the offsets from, or at the start if from is nil. It passes over ids that are not wanted.
+// TopicReader folds the newest committed records of the topic and returns the topic's end offsets, which it
+// notes before it folds the first record. It begins at the offsets from, or at the start if from is nil. It
+// passes over ids that are not wanted. If wanted is nil, all are.
 type TopicReader func(ctx context.Context, from []int64, wanted func(id int64) bool,
 	fold func(watermark.Published) error) (ends []int64, err error)
 
-// SourceReader yields rows of the source, and maybe other rows too: if rows is nil, every row with these ids,
-// otherwise those of the named rows that exist. The last error says that it cannot be sure to have met every
-// row. An answer is valid until the next one.
-type SourceReader func(ctx context.Context, ids Range, rows []Suspect) iter.Seq2[Answer, error]
+// SourceReader yields rows of the source, and maybe other rows too: if rows is nil, every row, otherwise
+// those of the named rows that exist. The last error says that it cannot be sure to have met every row. An
+// answer is valid until the next one.
+type SourceReader func(ctx context.Context, rows []Suspect) iter.Seq2[Answer, error]
 
 // Answer is a batch of a source's rows.
 type Answer struct {
@@ -58,17 +62,6 @@ type Answer struct {
 	// Empty is set if the source shows no row at all, of any id or day.
 	Empty bool
 }
-
-// Range is the ids from First to Last, both included.
-type Range struct{ First, Last int64 }
-
-var everyID = Range{math.MinInt64, math.MaxInt64}
-
-// Holds reports whether id is in r.
-func (r Range) Holds(id int64) bool { return r.First <= id && id <= r.Last }
-
-// All reports whether r is every possible id.
-func (r Range) All() bool { return r == everyID }
 
 // Suspect is a row to look at again. A source that is read by day finds it on one of these days; MinInstant:
 // unknown.

@@ -2,7 +2,7 @@
 // and says which of the differences count.
 //
 //	First        reads both sides once. Rows that differ are suspects. Most of them are only under way: they
-//	             were read from the source before their upsert came, or published between the two readings.
+//	             changed while both sides were read.
 //	  |          (the pipeline gets some time)
 //	Look         reads the topic on, then looks the suspects up in the source. A suspect is cleared if the
 //	             topic's newest record is a version that the source showed in any reading: the pipeline
@@ -37,18 +37,25 @@
 // A row that cannot be published has to have a dead letter, and every other row must not have one. So the
 // comparison includes the dead letters, if the caller has them (Config.Letters).
 //
-// # Parts
+// # Notes and parts
 //
-// Config.Memory bounds the memory of a comparison, however many rows there are. A row takes 24 bytes during
-// First. A comparison is of one part of the table: the ids from Config.From on, up to an end that is found
-// while it reads.
+// Config.Memory bounds the memory of a comparison, however many rows there are. First notes the id, time and
+// hash of each record of the topic and of each row of the source. The notes are sorted by id, in memory or in
+// a file (package rowset, Sorter). Then First goes through them once, by id. So the order in which the two
+// sides have their rows does not matter.
 //
-// How ids are spread is not known beforehand. So a part begins as all ids from the first on. When its rows
-// fill the memory, or more of them differ than may be suspects, the highest eighth of the ids goes, and the
-// part ends below them. Ids above the end are passed over from then on. In the end all rows of the part are
-// held, because no row below its end ever went. The next part begins behind it, and the last one ends at the
-// highest possible id. So the parts cover every id once, however the ids are spread. A source that is read in
-// the order of ids reads no further than the part's end. Another one reads all rows for each part.
+// Both sides are read at the same time. The topic is read up to its ends, which are noted before its first
+// record comes, and the source from that moment on. So the notes of the topic are its state of one moment,
+// however long it is read, and the pipeline had each of its rows from the source before. The result is the
+// same as if the source were read after the topic. If the source were read before the ends are noted, a row
+// that both sides got meanwhile might be in the notes of the topic alone.
+//
+// The notes do not have the rows themselves. A look reads those that differ.
+//
+// A comparison is of one part of the table: the ids from Config.From on. It ends below the highest id if more
+// rows differ than may be suspects. The part behind it goes on with the same notes (Config.Before). So each
+// side is read once. Rows that changed since then differ, and the looks clear them. After a crash there are
+// no notes. So the next owner reads both sides again, and passes over the ids before Config.From.
 //
 // Comparing changes nothing.
 package reconcile

@@ -2,10 +2,15 @@ package reconcile
 
 import (
 	"context"
-	"maps"
-	"slices"
+	"math"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/storestream/storestream/internal/rowset"
+	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -13,207 +18,226 @@ import (
 // progressEvery is how many records of the topic pass between two reports of progress.
 const progressEvery = 10_000
 
-// readPart is First for a part.
-func (c *Comparison) readPart(ctx context.Context, progress func(topicRows, sourceRows int)) error {
-	// A part's rows take eleven sixteenths of the memory. The suspects take an eighth, at least 1 MiB. Readers
-	// of both sides take the rest.
-	c.rows = rowset.New(int(c.cfg.Memory / 16 * 11))
-	defer c.rows.Close()
-	folded, wanted := 0, func(id int64) bool { return c.part.Holds(id) }
-	ends, err := c.cfg.Topic(ctx, nil, wanted, func(p watermark.Published) error {
-		if folded++; folded%progressEvery == 0 {
-			progress(c.rows.Len(), 0)
-		}
-		c.foldIntoTable(p)
-		return nil
-	})
-	if err != nil {
-		return err
+// The kinds of notes, in the highest bits beside the version. So notes of one id come in this order. Those of
+// the source also have how many bits the size of the row has, in the middle. The lowest bits are the day on
+// which the row was created, if it is needed, or the partition of a stray.
+const (
+	topicRecord  uint32 = iota << kindShift // a tombstone is marked
+	strayRecord                             // a tombstone is marked
+	knownLetter                             // of Config.Letters
+	sourceReject                            // its hash is that of its dead letter
+	sourceLarge                             // it does not fit into a record of the topic
+	sourceRow
+
+	kindShift = 29
+	sizeShift = 24
+	lowest    = 1<<sizeShift - 1
+	dayMillis = 24 * 60 * 60 * 1000
+)
+
+// readPart is First for a part. It reads both sides, if no part before has done so.
+func (c *Comparison) readPart(ctx context.Context, progress func(topicRows, sourceRows int)) (err error) {
+	if c.notes.Len() == 0 {
+		// The notes take half of the memory. The suspects take an eighth, at least 1 MiB. Readers of both sides
+		// take the rest.
+		c.notes = rowset.NewSorter(int(c.cfg.Memory/2), c.cfg.Scratch)
+		err = c.read(ctx, progress)
 	}
-	c.ends = ends
-	before := schemas.InstantOf(c.cfg.Now().Add(-c.cfg.Overlap))
-	for id, s := range c.suspects { // they have strays
-		s.topic, s.inTopic = c.inTopic(id)
-		s.topicBefore = s.topic
+	if err == nil {
+		err = c.compareNotes()
 	}
-	read, topicRows := 0, c.rows.Len()
-	for a, err := range c.cfg.Source(ctx, c.part, nil) {
-		if err != nil {
+	// Until the next part the notes must not take memory. If they cannot be written, the part reads again.
+	if err != nil || c.last == math.MaxInt64 || c.notes.Spill() != nil {
+		c.notes.Close()
+	}
+	c.ends = c.notesEnd
+	return err
+}
+
+// read notes what both sides have, also of ids before the part. It reads both at the same time (package
+// comment).
+func (c *Comparison) read(ctx context.Context, progress func(topicRows, sourceRows int)) error {
+	c.report.Foreign, c.report.Unread, c.report.Nameless, c.report.Shown, c.nameless = 0, 0, 0, false, nil
+	for id := range c.cfg.Letters {
+		if err := c.notes.Add(rowset.NoteOf(id, rowset.Version{}, knownLetter)); err != nil {
 			return err
 		}
-		beyond := false
-		c.report.Shown = c.report.Shown || len(a.Rows) > 0
-		for i := range a.Rows {
-			c.meet(&a.Rows[i])
-			beyond = beyond || a.Rows[i].ID > c.part.Last
-		}
-		for i := range a.Rejects {
-			c.meetReject(&a.Rejects[i])
-		}
-		if read += len(a.Rows) + len(a.Rejects); c.cfg.ByID && beyond {
-			break // the rest lies behind the part
-		}
-		progress(topicRows, read)
 	}
-	c.suspectUnmet(before)
+	var topicRows, sourceRows atomic.Int64
+	tell := func() { progress(int(topicRows.Load()), int(sourceRows.Load())) }
+	endsNoted := make(chan struct{})
+	begin := sync.OnceFunc(func() { close(endsNoted) })
+	both, ctx := errgroup.WithContext(ctx)
+	both.Go(func() (err error) {
+		defer begin()
+		defer wait.Recover("reading the topic", &err)
+		c.notesEnd, err = c.cfg.Topic(ctx, nil, nil, func(p watermark.Published) error {
+			begin()
+			if topicRows.Add(1)%progressEvery == 0 {
+				tell()
+			}
+			return c.noteRecord(&p)
+		})
+		return err
+	})
+	both.Go(func() (err error) {
+		defer wait.Recover("reading the source", &err)
+		<-endsNoted
+		c.before = schemas.InstantOf(c.cfg.Now().Add(-c.cfg.Overlap))
+		for a, err := range c.cfg.Source(ctx, nil) {
+			c.report.Shown = c.report.Shown || len(a.Rows) > 0
+			for i := 0; i < len(a.Rows) && err == nil; i++ {
+				err = c.noteRow(&a.Rows[i])
+			}
+			for i := 0; i < len(a.Rejects) && err == nil; i++ {
+				err = c.noteReject(&a.Rejects[i])
+			}
+			if err != nil {
+				return err
+			}
+			sourceRows.Add(int64(len(a.Rows) + len(a.Rejects)))
+			tell()
+		}
+		return nil
+	})
+	return both.Wait()
+}
+
+func (c *Comparison) noteRecord(p *watermark.Published) error {
+	if p.Unread {
+		c.report.Unread++
+	} else if p.Foreign && !p.Tombstone {
+		c.report.Foreign++
+	}
+	if p.Foreign {
+		return nil
+	}
+	v, beside := rowset.VersionOf(p.UpdatedAt, p.Hash), topicRecord|dayOf(p.CreatedAt)
+	if v.Marked = p.Tombstone; p.Stray {
+		beside = strayRecord | uint32(p.Partition)&lowest
+	}
+	return c.notes.Add(rowset.NoteOf(p.ID, v, beside))
+}
+
+func (c *Comparison) noteRow(row *schemas.Record) error {
+	beside := sourceRow
+	if c.tooLarge(row) {
+		beside = sourceLarge
+	}
+	if !c.cfg.ByID {
+		beside |= dayOf(c.cfg.CreatedAt(row.Value))
+	}
+	return c.notes.Add(rowset.NoteOf(row.ID, versionOfRow(row), beside|sizeOf(len(row.Value))))
+}
+
+func (c *Comparison) noteReject(r *schemas.Reject) error {
+	if r.HasID {
+		v := rowset.VersionOf(r.UpdatedAt, watermark.DeadLetterHash(r.Row))
+		return c.notes.Add(rowset.NoteOf(r.ID, v, sourceReject|sizeOf(len(r.Row)+len(r.Err))))
+	}
+	if c.report.Nameless++; len(c.nameless) < mostNameless {
+		c.nameless = append(c.nameless, *r)
+	}
 	return nil
 }
 
-func (c *Comparison) foldIntoTable(p watermark.Published) {
-	switch {
-	case p.Foreign: // each part meets them
-		if c.part.First == everyID.First && p.Unread {
-			c.report.Unread++
-		} else if c.part.First == everyID.First && !p.Tombstone {
-			c.report.Foreign++
-		}
-	case !c.part.Holds(p.ID):
-	case p.Stray:
-		s := c.suspect(p.ID)
-		s.fold(p)
-		if c.count(s); len(s.strays) == 0 {
-			c.Forget(p.ID)
-		}
-		c.makeRoom()
-	case p.Tombstone:
-		c.rows.Remove(p.ID)
-	default: // if there is no room, the part ends earlier, maybe before this row
-		for c.part.Holds(p.ID) && !c.rows.Put(p.ID, rowset.VersionOf(p.UpdatedAt, p.Hash)) {
-			var sample []int64
-			for id := range c.rows.All() {
-				if sample = append(sample, id); len(sample) == 1024 {
-					break
-				}
+// compareNotes compares the rows that were noted, by id. The part ends before one that has no room if it
+// differs.
+func (c *Comparison) compareNotes() error {
+	id, s, met := c.cfg.From, c.newSuspect(c.cfg.From), false
+	err := c.notes.Each(func(n *rowset.Note) bool {
+		if next := n.ID(); next > id {
+			if c.judge(id, &s, met); c.full() {
+				c.last, s, met = next-1, suspect{}, false
+				return false
 			}
-			c.endEarlier(sample)
-			c.rows.RemoveFrom(c.part.Last + 1)
+			id, s, met = next, c.newSuspect(next), false
 		}
-	}
+		if n.ID() >= c.cfg.From {
+			met = c.takeNote(&s, n) || met
+		}
+		return true
+	})
+	c.judge(id, &s, met)
+	return err
 }
 
-// makeRoom lets the part end earlier if more rows differ than one part takes in.
-func (c *Comparison) makeRoom() {
-	for {
-		n := len(c.suspects) + len(c.letters)
-		if n < 2 || n <= c.cfg.MaxSuspects && c.kept <= int(max(c.cfg.Memory/8, 1<<20)) {
-			return
-		}
-		ids := slices.AppendSeq(slices.Collect(maps.Keys(c.suspects)), maps.Keys(c.letters))
-		slices.Sort(ids)
-		if ids = slices.Compact(ids); len(ids) < 2 {
-			return
-		}
-		c.endEarlier(ids)
-		c.crowded = true
-	}
-}
-
-// endEarlier lets the part end below the highest eighth of these ids, of which there are two or more, or
-// where it ends already.
-func (c *Comparison) endEarlier(ids []int64) {
-	slices.Sort(ids)
-	c.part.Last = min(c.part.Last, ids[max(1, len(ids)*7/8)]-1)
-	for id := range c.suspects {
-		if id > c.part.Last {
-			c.Forget(id)
-		}
-	}
-	maps.DeleteFunc(c.letters, func(id int64, _ bool) bool { return id > c.part.Last })
-}
-
-// inTopic returns the version of row id in the topic, as far as First has read it. false: the topic has none.
-func (c *Comparison) inTopic(id int64) (v rowset.Version, there bool) {
-	v, there = c.rows.Get(id)
-	v.Marked = false
-	return v, there
-}
-
-// meet takes one row of the source. A source may repeat a row.
-func (c *Comparison) meet(row *schemas.Record) {
-	id := row.ID
-	v, inTopic := c.rows.Get(id)
-	if !c.part.Holds(id) || !inTopic && row.UpdatedAt < c.cfg.Start {
-		return // the reading includes it by its created_at; by its updated_at the topic does not
-	}
-	if inTopic && !v.Marked {
-		v.Marked = true
-		c.rows.Put(id, v)
-	}
-	equal := inTopic && v.Equal(row.UpdatedAt.Millis(), schemas.Hash(row.Value))
-	_, letter := c.cfg.Letters[id]
-	differs := c.suspects[id]
+// takeNote notes in s the content of a note, and reports whether the source showed the row. The notes of the
+// topic come first.
+func (c *Comparison) takeNote(s *suspect, n *rowset.Note) (met bool) {
+	id, v, kind := n.ID(), n.Version(), n.Beside>>kindShift<<kindShift
+	updated, day := schemas.InstantOfMillis(v.Millis), dayAt(n.Beside)
+	equal := s.inTopic && v == s.topic
 	switch {
-	case equal && !letter && (differs == nil || len(differs.strays) == 0):
-		return // also the topic's version beside another one: the looks find out which is the row
-	case !equal && c.tooLarge(row):
+	case kind < knownLetter:
+		s.fold(watermark.Published{ID: id, UpdatedAt: updated, Hash: v.Hash, CreatedAt: day, Tombstone: v.Marked,
+			Stray: kind == strayRecord, Partition: int32(n.Beside & lowest)})
+		return false
+	case kind == knownLetter, kind != sourceReject && !s.inTopic && updated < c.cfg.Start:
+		return false // the reading includes the row by its created_at; by its updated_at the topic does not
+	case kind == sourceReject: // a dead letter even if the topic still holds an older version
 		c.letters[id] = true
-	default:
-		s := c.suspect(id)
-		s.show(row)
-		c.count(s)
-	}
-	c.makeRoom()
-}
-
-// meetReject takes a row of the source that cannot be published. It counts as a dead letter even if the topic
-// still holds an older version.
-func (c *Comparison) meetReject(r *schemas.Reject) {
-	if !r.HasID {
-		if c.report.Nameless++; len(c.nameless) < mostNameless {
-			c.nameless = append(c.nameless, *r)
+		if c.hasLetter(id, v.Hash) {
+			return true
 		}
-		return
+		v = rejected
+	case equal && !s.letter && len(s.strays) == 0:
+		return true // also the topic's version beside another one: the looks find out which is the row
+	case !equal && kind == sourceLarge:
+		c.letters[id] = true
+		return true
 	}
-	if !c.part.Holds(r.ID) {
-		return
+	if s.show(v, updated) {
+		if s.unseen = 1 << (n.Beside >> sizeShift & 31); day > schemas.MinInstant {
+			s.created = day
+		}
 	}
-	c.letters[r.ID] = true
-	if v, held := c.rows.Get(r.ID); held {
-		v.Marked = true
-		c.rows.Put(r.ID, v)
-	}
-	if !c.hasLetter(r) {
-		s := c.suspect(r.ID)
-		s.showReject(r)
-		c.count(s)
-	}
-	c.makeRoom()
+	return true
 }
 
-// suspectUnmet makes suspects of the rows that the source did not show: those of the topic and those with a
-// dead letter. It counts the part's rows.
+// judge counts a row, and makes it a suspect if it differs: if the source showed another version, or no
+// version of a row of the topic, or if its dead letter or a stray is too much.
 //
 // Every copy of the source has the topic's rows from before the last overlap. If a look shows one of them
 // unchanged, the first reading was not shown all rows, and then a row that the topic lacks may be among them.
-func (c *Comparison) suspectUnmet(before schemas.Instant) {
-	for id, v := range c.rows.All() {
-		if c.part.Holds(id) && !v.Marked && v.Millis >= c.cfg.Start.Millis() {
-			if s := c.suspect(id); v.Millis < before.Millis() {
-				s.unmet = s.topic
-			}
-			c.makeRoom()
-		}
-	}
-	for id := range c.cfg.Letters {
-		if c.part.Holds(id) && !c.letters[id] {
-			c.suspect(id)
-			c.makeRoom()
-		}
-	}
-	for id, v := range c.rows.All() {
-		switch {
-		case !c.part.Holds(id):
-			continue
-		case v.Marked && !c.letters[id]:
-			c.report.SourceRows++
-		case !v.Marked && v.Millis < c.cfg.Start.Millis():
-			c.report.Early++
-		}
+func (c *Comparison) judge(id int64, s *suspect, met bool) {
+	unmet := s.inTopic && !met
+	early := unmet && s.topic.Millis < c.cfg.Start.Millis()
+	if s.inTopic {
 		c.report.TopicRows++
 	}
-	for id, s := range c.suspects {
-		if s.row != nil && !s.inTopic && !c.letters[id] {
-			c.report.SourceRows++
-		}
+	if early {
+		c.report.Early++
 	}
+	if met && !c.letters[id] {
+		c.report.SourceRows++
+	}
+	if len(s.versions) > 0 || unmet && !early || len(s.strays) > 0 || s.letter && !c.letters[id] {
+		kept := *s
+		kept.topicBefore = s.topic
+		if unmet && !early && s.topic.Millis < c.before.Millis() {
+			kept.unmet = s.topic
+		}
+		c.suspects[id] = &kept
+		c.count(&kept)
+	}
+}
+
+// full reports whether the part takes in no more rows that differ.
+func (c *Comparison) full() bool {
+	n := len(c.suspects) + len(c.letters)
+	return n > 0 && (n >= c.cfg.MaxSuspects || c.kept >= int(max(c.cfg.Memory/8, 1<<20)))
+}
+
+// sizeOf returns the bits beside a version for the size of a row.
+func sizeOf(bytes int) uint32 { return uint32(bits.Len(uint(bytes))) << sizeShift }
+
+// dayOf returns the lowest bits for a day.
+func dayOf(i schemas.Instant) uint32 {
+	return uint32((i.Millis()-schemas.MinInstant.Millis())/dayMillis) & lowest
+}
+
+// dayAt returns the day in the lowest bits.
+func dayAt(beside uint32) schemas.Instant {
+	return schemas.InstantOfMillis(schemas.MinInstant.Millis() + int64(beside&lowest)*dayMillis)
 }

@@ -18,9 +18,14 @@ var (
 
 // suspect is a row that differed when it was last looked at, or that is named.
 type suspect struct {
-	// row or reject is the newest state that the last reading showed. Both are nil if it did not show the row.
+	// shown is the newest state that the last reading showed, of this updated_at. MinInstant means none.
+	shown   rowset.Version
+	updated schemas.Instant
+	// row or reject is that state. Both are nil if it is notShown, or while only its version is known, from the
+	// first reading. Then unseen is about how many bytes the other takes.
 	row    *schemas.Record
 	reject *schemas.Reject
+	unseen int
 	// versions are the states that First and the looks have shown, without notShown. elsewhere is set if another
 	// read has shown the row (Comparison.See).
 	//
@@ -39,10 +44,8 @@ type suspect struct {
 	underWay    bool // at the last look (update)
 	// unmet is the topic's version, if First should have met the row and did not. It is zero otherwise.
 	unmet rowset.Version
-	// created is the day on which a source that is read by day has the row, MinInstant if unknown. topicRead is
-	// set once a look has read it in the topic's record.
-	created   schemas.Instant
-	topicRead bool
+	// created is the day on which a source that is read by day has the row, MinInstant if unknown.
+	created schemas.Instant
 	// newest is the topic's newest record of a row that is named, a tombstone too. It is nil if there is none.
 	newest  *watermark.Published
 	strays  []watermark.Published // its newest records in partitions of other keys
@@ -53,7 +56,7 @@ type suspect struct {
 
 // size is about how many bytes s takes.
 func (s *suspect) size() int {
-	n := 400 + 24*len(s.versions) + 300*len(s.strays)
+	n := 400 + 24*len(s.versions) + 300*len(s.strays) + s.unseen
 	if s.row != nil {
 		n += len(s.row.Value)
 	}
@@ -66,15 +69,15 @@ func (s *suspect) size() int {
 // kind returns how the row differs, or "" if it does not.
 func (s *suspect) kind() Kind {
 	switch {
-	case s.reject != nil:
+	case s.shown == rejected:
 		return Unpublishable
-	case s.row == nil && (s.elsewhere || len(s.versions) > 0):
+	case s.shown == notShown && (s.elsewhere || len(s.versions) > 0):
 		return Unknown
-	case s.row == nil && (s.inTopic || len(s.strays) > 0):
+	case s.shown == notShown && (s.inTopic || len(s.strays) > 0):
 		return Extra
-	case s.row != nil && !s.inTopic:
+	case s.isRow() && !s.inTopic:
 		return Missing
-	case s.row != nil && (s.state() != s.topic || len(s.strays) > 0):
+	case s.isRow() && (s.shown != s.topic || len(s.strays) > 0):
 		return Stale
 	case s.letter:
 		return Leftover
@@ -84,24 +87,16 @@ func (s *suspect) kind() Kind {
 	return ""
 }
 
-// state is the state of the row that the source shows now.
-func (s *suspect) state() rowset.Version {
-	switch {
-	case s.reject != nil:
-		return rejected
-	case s.row != nil:
-		return versionOfRow(s.row)
-	}
-	return notShown
-}
+// isRow reports whether the source shows a row that can be published.
+func (s *suspect) isRow() bool { return s.shown != notShown && s.shown != rejected }
 
 // counts reports whether the difference counts. If the source catches up, no look shows a state that is older
 // than one before. So one look proves a row that is no older than the topic's.
 func (s *suspect) counts(cfg Config) bool {
-	if cfg.CatchesUp && s.row != nil && (!s.inTopic || s.row.UpdatedAt.Millis() >= s.topic.Millis) {
-		return s.confirmation.State() == s.state()
+	if cfg.CatchesUp && s.isRow() && (!s.inTopic || s.shown.Millis >= s.topic.Millis) {
+		return s.confirmation.State() == s.shown
 	}
-	return s.confirmation.Counts(s.state(), cfg.Overlap)
+	return s.confirmation.Counts(s.shown, cfg.Overlap)
 }
 
 func (s *suspect) difference(id int64, cfg Config) Difference {
@@ -117,13 +112,8 @@ func (s *suspect) toLookUp(id int64, cfg Config) Suspect {
 			s.created = created
 		}
 	}
-	updated := schemas.MinInstant
-	switch {
-	case s.reject != nil:
-		updated = s.reject.UpdatedAt
-	case s.row != nil:
-		updated = s.row.UpdatedAt
-	case s.inTopic:
+	updated := s.updated
+	if s.shown == notShown && s.inTopic {
 		updated = schemas.InstantOfMillis(s.topic.Millis)
 	}
 	return Suspect{ID: id, UpdatedAt: updated, CreatedAt: s.created}
@@ -152,37 +142,40 @@ func (s *suspect) fold(p watermark.Published) {
 	if s.inTopic = !p.Tombstone; !s.inTopic {
 		return
 	}
-	s.topic, s.topicRead = rowset.VersionOf(p.UpdatedAt, p.Hash), true
-	if p.CreatedAt > schemas.MinInstant && s.row == nil {
+	s.topic = rowset.VersionOf(p.UpdatedAt, p.Hash)
+	if p.CreatedAt > schemas.MinInstant && !s.isRow() {
 		s.created = p.CreatedAt
 	}
 }
 
-// show notes that a read of the comparison shows this version. A source may show an older one beside the
-// row, also one that cannot be published.
-func (s *suspect) show(row *schemas.Record) {
-	s.note(versionOfRow(row))
-	if s.row != nil && row.UpdatedAt < s.row.UpdatedAt || s.reject != nil && row.UpdatedAt < s.reject.UpdatedAt {
-		return
-	}
-	kept := *row
-	kept.Value = slices.Clone(row.Value)
-	s.row, s.reject = &kept, nil
-}
-
-// showReject is show for a version that cannot be published. A good one that is as new is the row.
-func (s *suspect) showReject(r *schemas.Reject) {
-	s.note(rejected)
-	if s.row != nil && r.UpdatedAt <= s.row.UpdatedAt || s.reject != nil && r.UpdatedAt < s.reject.UpdatedAt {
-		return
-	}
-	kept := *r
-	s.row, s.reject = nil, &kept
-}
-
-func (s *suspect) note(state rowset.Version) {
+// show notes that a read of the comparison shows this state, of this updated_at. It returns false if a newer
+// one was shown before: a source may show an older version beside the row, also one that cannot be published.
+// A good one that is as new as a bad one is the row. After true the caller sets row, reject or unseen.
+func (s *suspect) show(state rowset.Version, updated schemas.Instant) bool {
 	if !slices.Contains(s.versions, state) {
 		s.versions = append(s.versions, state)
+	}
+	if s.shown != notShown && (updated < s.updated || state == rejected && s.isRow() && updated == s.updated) {
+		return false
+	}
+	s.shown, s.updated, s.row, s.reject, s.unseen = state, updated, nil, nil, 0
+	return true
+}
+
+// showRow is show for a row. It keeps a copy.
+func (s *suspect) showRow(row *schemas.Record) {
+	if s.show(versionOfRow(row), row.UpdatedAt) {
+		kept := *row
+		kept.Value = slices.Clone(row.Value)
+		s.row = &kept
+	}
+}
+
+// showReject is show for a row that cannot be published. It keeps a copy.
+func (s *suspect) showReject(r *schemas.Reject) {
+	if s.show(rejected, r.UpdatedAt) {
+		kept := *r
+		s.reject = &kept
 	}
 }
 
@@ -201,14 +194,15 @@ func (s *suspect) see(state rowset.Version, at time.Time) {
 // that the topic had already at the look before proves nothing. Another producer may have written it, after
 // the source had shown an older state.
 func (s *suspect) update(look *suspect, from, to time.Time) {
-	arrived, before := s.topic != s.topicBefore, s.row
+	arrived, before := s.topic != s.topicBefore, *s
 	s.topicBefore, s.row, s.reject, s.versions = s.topic, look.row, look.reject, look.versions
-	s.confirmation.Shown(s.state(), from, to)
+	s.shown, s.updated, s.unseen = look.shown, look.updated, 0
+	s.confirmation.Shown(s.shown, from, to)
 	if s.elsewhere && !s.sightAt.Before(from) { // beside the look: maybe after its answer
 		s.see(s.sight, s.sightAt)
 	}
-	s.underWay = before != nil && s.row != nil && versionOfRow(before) != s.state() && arrived &&
-		before.UpdatedAt.Millis() <= s.topic.Millis && s.topic.Millis < s.row.UpdatedAt.Millis()
+	s.underWay = before.isRow() && s.isRow() && before.shown != s.shown && arrived &&
+		before.shown.Millis <= s.topic.Millis && s.topic.Millis < s.shown.Millis
 }
 
 // delivered reports whether the topic has a version that the source showed, whether the row is under way, or
@@ -217,7 +211,7 @@ func (s *suspect) update(look *suspect, from, to time.Time) {
 // as the topic gets no other version of it.
 func (s *suspect) delivered() bool {
 	switch {
-	case len(s.strays) > 0, s.letter, s.named, s.reject != nil:
+	case len(s.strays) > 0, s.letter, s.named, s.shown == rejected:
 		return false
 	case !s.inTopic:
 		return !s.elsewhere && len(s.versions) == 0

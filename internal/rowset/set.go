@@ -7,9 +7,6 @@ import (
 	"iter"
 	"math"
 	"math/bits"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/storestream/storestream/schemas"
 )
@@ -97,9 +94,12 @@ func pack(id int64, v Version) entry {
 }
 
 func (e *entry) used() bool { return e[4]&usedBit != 0 }
-func (e *entry) id() int64  { return int64(uint64(e[0]) | uint64(e[1])<<32) }
 
-func (e *entry) version() Version {
+// ID is the row's id.
+func (e *entry) ID() int64 { return int64(uint64(e[0]) | uint64(e[1])<<32) }
+
+// Version is what pack was given.
+func (e *entry) Version() Version {
 	t := uint64(e[2]) | uint64(e[3]&(1<<17-1))<<32
 	h := uint64(e[3]>>17) | uint64(e[4]>>2)<<15
 	return Version{Millis: int64(t) + epochMillis, Hash: h, Marked: e[4]&markBit != 0}
@@ -133,7 +133,7 @@ func (s *shard) find(id int64, h uint64) (at int, found bool) {
 		if !e.used() {
 			return at, false
 		}
-		if e.id() == id {
+		if e.ID() == id {
 			return at, true
 		}
 		if at++; at == len(s.entries) {
@@ -157,7 +157,7 @@ func (s *Set) Get(id int64) (Version, bool) {
 	if !found {
 		return Version{}, false
 	}
-	return sh.entries[at].version(), true
+	return sh.entries[at].Version(), true
 }
 
 // Put remembers v for id; false: the cap is reached and id was not there.
@@ -208,19 +208,11 @@ func (s *Set) grow(h uint64, maxBytes int) bool {
 func (s *shard) rehash(size int, keep func(*entry) bool) {
 	old := *s
 	*s = shard{}
-	if bytes := size * entryBytes; bytes >= mappedBytes {
-		const prot, flags = unix.PROT_READ | unix.PROT_WRITE, unix.MAP_ANON | unix.MAP_PRIVATE
-		if memory, err := unix.Mmap(-1, 0, bytes, prot, flags); err == nil {
-			s.mapped, s.entries = memory, unsafe.Slice((*entry)(unsafe.Pointer(unsafe.SliceData(memory))), size)
-		}
-	}
-	if s.entries == nil {
-		s.entries = make([]entry, size)
-	}
+	s.entries, s.mapped = allocate[entry](size)
 	for i := range old.entries {
 		e := &old.entries[i]
 		if e.used() && keep(e) {
-			at, _ := s.find(e.id(), spread(e.id()))
+			at, _ := s.find(e.ID(), spread(e.ID()))
 			s.entries[at] = *e
 			s.n++
 		}
@@ -230,9 +222,7 @@ func (s *shard) rehash(size int, keep func(*entry) bool) {
 
 // free gives the table back.
 func (s *shard) free() {
-	if s.mapped != nil {
-		_ = unix.Munmap(s.mapped) // of a mapping of ours it cannot fail
-	}
+	release(s.mapped)
 	*s = shard{}
 }
 
@@ -261,7 +251,7 @@ func (s *shard) removeAt(hole int) {
 		if !e.used() {
 			break
 		}
-		if home := s.home(spread(e.id())); !between(hole, home, at) {
+		if home := s.home(spread(e.ID())); !between(hole, home, at) {
 			s.entries[hole], hole = *e, at
 		}
 	}
@@ -280,14 +270,11 @@ func between(hole, home, at int) bool {
 // millisecond stays, or a row a few microseconds after settled would be taken for new.
 func (s *Set) Evict(settled schemas.Instant) {
 	limit := settled.Millis()
-	s.keep(func(e *entry) bool { return e.version().Millis >= limit })
+	s.keep(func(e *entry) bool { return e.Version().Millis >= limit })
 }
 
 // DropMarked forgets the rows with a mark.
 func (s *Set) DropMarked() { s.keep(func(e *entry) bool { return e[4]&markBit == 0 }) }
-
-// RemoveFrom forgets the rows with ids of first and above.
-func (s *Set) RemoveFrom(first int64) { s.keep(func(e *entry) bool { return e.id() < first }) }
 
 // keep forgets the rows that wanted is false for, and gives their room back. A small table keeps its room:
 // the next rows would ask for it again.
@@ -322,12 +309,11 @@ func (s *Set) Unmark() {
 	}
 }
 
-// All yields every row, ordered by a hash of its id: so the ids of the first rows are spread like all ids.
-// The set must not change meanwhile.
+// All yields every row, in no order. The set must not change meanwhile.
 func (s *Set) All() iter.Seq2[int64, Version] {
 	return func(yield func(int64, Version) bool) {
 		for e := range s.all() {
-			if !yield(e.id(), e.version()) {
+			if !yield(e.ID(), e.Version()) {
 				return
 			}
 		}

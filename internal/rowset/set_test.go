@@ -42,9 +42,6 @@ func TestASetAnswersLikeAMap(t *testing.T) {
 			case 4:
 				s.DropMarked()
 				drop(func(_ int64, v Version) bool { return v.Marked })
-			case 5:
-				s.RemoveFrom(id)
-				drop(func(known int64, _ Version) bool { return known >= id })
 			default:
 				v := VersionOf(schemas.InstantOfMillis(rapid.Int64Range(-100, 100).Draw(t, "ms")),
 					rapid.Uint64().Draw(t, "hash"))

@@ -1,4 +1,4 @@
-// Package wait has the waits that half of storestream needs.
+// Package wait has the waits that half of storestream needs, and Recover for goroutines that others wait for.
 package wait
 
 import (

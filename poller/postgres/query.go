@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
-	"github.com/storestream/storestream/internal/reconcile"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -115,19 +114,15 @@ func (p *pass) query(r *chunkReader, part part) query {
 // undated asks for the rows that the order (updated_at, id) does not contain: those without updated_at.
 var undated = byID(func(*statement, *table) string { return "updated_at IS NULL" })
 
-// since asks for the rows of ids (nil: of all) that were created or updated at or after from, or are without
-// updated_at, in the order of id. MinInstant is -infinity there.
-func since(from schemas.Instant, ids *reconcile.Range) query {
+// since asks for the rows that were created or updated at or after from, or are without updated_at, in the
+// order of id. MinInstant is -infinity there.
+func since(from schemas.Instant) query {
 	return byID(func(s *statement, t *table) string {
 		where := "(updated_at IS NULL OR updated_at >= " + s.param(stamp, microsOf(from))
 		if t.createdIsTime {
 			where += " OR created_at >= " + s.param(stamp, microsOf(from))
 		}
-		if where += ")"; ids != nil {
-			where += fmt.Sprintf(" AND id BETWEEN %s AND %s", s.param(pgtype.Int8OID, ids.First),
-				s.param(pgtype.Int8OID, ids.Last))
-		}
-		return where
+		return where + ")"
 	})
 }
 

@@ -146,11 +146,11 @@ func (s *Source) pass(ctx context.Context, r poller.Request, before *pass,
 	return nil
 }
 
-// full reads every row of r.IDs from r.From on by id. It leaves out bad chunks, and then ends in a
+// full reads every row from r.From on by id. It leaves out bad chunks, and then ends in a
 // BlockedError.
 func (s *Source) full(ctx context.Context, r poller.Request, yield func(poller.Batch, error) bool) error {
 	var bad *chunk
-	for c, err := range s.reader.chunks(ctx, since(r.From, r.IDs), beforeAll) {
+	for c, err := range s.reader.chunks(ctx, since(r.From), beforeAll) {
 		switch {
 		case err != nil:
 			return err

@@ -176,7 +176,7 @@ function inHand(r, now) {
   const h = r.sweeping || (r.sweep && { since: r.sweep.at });
   if (!h) return [];
   if (h.error) return ["failed", h.error + (h.next ? "; again at " + since(h.next, now) : ""), "bad"];
-  const rows = h.rows ? (h.of ? count(h.rows) + " of about " + rowCount(h.of) : rowCount(h.rows)) : "";
+  const rows = h.rows ? rowCount(h.rows) + " of the service, " + count(h.of) + " of the topic" : "";
   const failure = r.sweep && r.sweep.failure; // the tries before
   const note = [h.since && "since " + since(h.since, now), rows, failure].filter(Boolean).join(", ");
   return [h.doing || "waiting", note, failure ? "bad" : ""];

@@ -104,7 +104,7 @@ func retakeAfter(err error, n int) time.Duration {
 // If ctx ends with poller.ErrStopping, the batch in hand is still committed. Before the first poll there is
 // none.
 func (o *owner) takeOver(ctx context.Context) (err error) {
-	defer poller.Recover("polling", &err)
+	defer wait.Recover("polling", &err)
 	failure := o.now().err // it stays until polls begin
 	o.turn(nil, "taking over", failure)
 	if err := o.group.Confirm(ctx); err != nil {
@@ -161,6 +161,7 @@ func (o *owner) newPoller(session *producer.Session, requests *producer.Requests
 		},
 		Sweep: poller.SweepConfig{
 			Interval: c.Sweep.Interval, Turn: o.sweeping, Memory: int64(c.Sweep.Memory),
+			Scratch:   int64(c.Sweep.Scratch),
 			ByID:      o.settings.Source == config.Postgres,
 			Tombstone: c.Sweep.Deletes == config.Tombstone,
 			Source:    func() poller.Source { return o.sources.Beside(polls, o.resource, o.metrics, o.log) },

@@ -19,6 +19,7 @@ import (
 
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/rowset"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
@@ -106,5 +107,11 @@ func (c Config) over(source string) []string {
 func tryConfiguration(_ context.Context, c Config, f *findings) {
 	names := func(source string) string { return cmp.Or(strings.Join(c.over(source), ", "), "nothing") }
 	file := cmp.Or(c.File, "no file (--config), so defaults, environment and flags")
+	scratch, err := rowset.ScratchFile()
+	if err != nil {
+		f.add(Warning, "sweep.scratch", "a sweep or verify that needs more than sweep.memory fails: set TMPDIR to "+
+			"a directory with room for a file of sweep.scratch", "%s", err)
+	}
+	_ = scratch.Close() // it has no name and is lost anyway
 	f.ok("", "%s: %s over postgres; %s over rest", file, names(config.Postgres), names(config.REST))
 }

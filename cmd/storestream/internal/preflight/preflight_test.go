@@ -120,6 +120,21 @@ func TestANewClusterIsGivenTimeToMakeItsCoordinators(t *testing.T) {
 	says(t, passing(t, s), OK, "kafka", "group", "has 0 instances")
 }
 
+func TestADirectoryInWhichNoFileCanBeMadeIsNamed(t *testing.T) {
+	for dir, want := range map[string]bool{t.TempDir(): false, "/dev/null": true} {
+		t.Setenv("TMPDIR", dir)
+		found := &findings{part: "configuration"}
+		tryConfiguration(t.Context(), Config{Settings: stage.New(t).Config()}, found)
+		warned := slices.ContainsFunc(found.all, func(f Finding) bool {
+			return f.Level == Warning && f.About == "sweep.scratch" && strings.Contains(f.Found, dir) &&
+				strings.Contains(f.Do, "TMPDIR")
+		})
+		if warned != want {
+			t.Errorf("%s: %+v", dir, found.all)
+		}
+	}
+}
+
 func TestNothingIsWrongWhereAllIsWellAndNothingIsChanged(t *testing.T) {
 	s := withDatabase(t, nil)
 	found := try(t, s.Stage, "store.request_timeout=1h") // else a busy machine has slow answers

@@ -63,6 +63,7 @@ func newComparison(c Config, r *schemas.Resource, compare reconcile.Config) *com
 		watch: producer.NewWatch(c.Cluster), compare: compare, began: time.Now(),
 		found: map[reconcile.Kind][]int64{}, mark: watermark.New(r.Name), stopped: math.MaxInt64}
 	o.compare.Memory, o.compare.From = int64(c.Settings.Sweep.Memory), math.MinInt64
+	o.compare.Scratch = int64(c.Settings.Sweep.Scratch)
 	return o
 }
 
@@ -87,12 +88,13 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		told := time.Now()
+		due := time.Tick(silence)
 		err := part.First(ctx, func(topicRows, sourceRows int) {
-			if time.Since(told) > silence {
-				told = time.Now()
+			select {
+			case <-due:
 				o.cfg.Say(o.resource.Name, fmt.Sprintf("reading part %d: %s of the topic, %s of the service", number,
 					terminal.Plural(topicRows, "row"), terminal.Count(sourceRows)))
+			default:
 			}
 		})
 		<-turn
@@ -108,11 +110,11 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 				o.strays++
 			}
 		}
-		ids, crowded := part.Part()
-		if crowded && part.Suspects() > 0 {
-			o.stopped = ids.Last // MaxInt64 if it was the last part
+		_, last := part.Part()
+		if part.Suspects() > 0 {
+			o.stopped = last // MaxInt64 if it was the last part
 		}
-		if ids.Last == math.MaxInt64 || o.stopped < math.MaxInt64 {
+		if last == math.MaxInt64 || o.stopped < math.MaxInt64 {
 			return o.sameTopic(ctx, topicID)
 		}
 		part = part.Next()

@@ -155,6 +155,8 @@ nodeSelector: {{ toYaml . | nindent 2 }}
 tolerations: {{ toYaml . | nindent 2 }}
 {{- end }}
 volumes:
+  - name: scratch # sweep.scratch
+    emptyDir: {}
   - name: config
     configMap: {name: {{ include "storestream.name" . }}}
   {{- range $i, $name := include "storestream.secrets" . | splitList "," | compact }}
@@ -188,6 +190,7 @@ env:
   {{- end }}
 resources: {{ toYaml .Values.resources | nindent 2 }}
 volumeMounts:
+  - {name: scratch, mountPath: /var/tmp}
   - {name: config, mountPath: /etc/storestream/config, readOnly: true}
   {{- range $i, $name := include "storestream.secrets" . | splitList "," | compact }}
   - {name: secret-{{ $i }}, mountPath: /etc/storestream/secrets/{{ $name }}, readOnly: true}
