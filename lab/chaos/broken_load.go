@@ -32,7 +32,7 @@ var brokenLoad = &kind{name: "load broken off by", weight: 5, hits: everyInstanc
 		}
 	},
 	do: func(ctx context.Context, s *stage, e event) (undo func() error, err error) {
-		if err := toBroker(s).poison(toxic{"latency", downstream, 200}); err != nil {
+		if err := toBroker(s).poison(toxic{"latency", downstream, 100}); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, toBroker(s).repair()) }()
@@ -40,11 +40,12 @@ var brokenLoad = &kind{name: "load broken off by", weight: 5, hits: everyInstanc
 		if err != nil {
 			return nil, err
 		}
+		over, back := time.Now().Add(e.length), owner.start
 		switch e.how {
 		case byTerm:
 			owner.terminate()
 		case byStop:
-			return func() error { return owner.signal(syscall.SIGCONT) }, owner.signal(syscall.SIGSTOP)
+			err, back = owner.signal(syscall.SIGSTOP), func() error { return owner.signal(syscall.SIGCONT) }
 		default:
 			err = owner.kill()
 		}
@@ -53,7 +54,7 @@ var brokenLoad = &kind{name: "load broken off by", weight: 5, hits: everyInstanc
 				s.journal.say("%v", err)
 			}
 		}
-		return owner.start, err
+		return func() error { until(ctx, over); return back() }, err
 	}}
 
 // awaitLoad waits for the middle of a load, and returns the table's owner. Unless the first load is still to
