@@ -16,7 +16,7 @@ const (
 	byStop           = "SIGSTOP"
 	byKillAndRewrite = "kill -9 and CLUSTER"
 	// loadPatience bounds the wait for the middle of a load, also of the first one.
-	loadPatience = 30 * time.Second
+	loadPatience = 20 * time.Second
 )
 
 // brokenLoad takes the owner from a table in the middle of its load. The successor has to go on at the place
