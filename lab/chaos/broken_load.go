@@ -91,17 +91,17 @@ func (t *tail) loads() string {
 	defer t.mu.Unlock()
 	var text strings.Builder
 	for _, resource := range storefake.Names() {
-		if begun, broken, anew := countLoads(t.marks[resource]); begun > 0 {
-			fmt.Fprintf(&text, "%s: %d loads in the order of the blocks. %d times another instance took one over in "+
-				"the middle, and %d times it began again, with another file\n", resource, begun, broken, anew)
+		if begun, broken := countLoads(t.marks[resource]); begun > 0 {
+			fmt.Fprintf(&text, "%s: %d loads in the order of the blocks began, and %d times another instance took one "+
+				"over in the middle\n", resource, begun, broken)
 		}
 	}
 	return text.String()
 }
 
-// countLoads counts the loads that began, those whose owner changed in the middle, and those of them that the
-// next owner began again because the table lies in another file.
-func countLoads(marks []mark) (begun, broken, anew int) {
+// countLoads counts the loads that began, also those that began again because the table lies in another file,
+// and how often the owner changed in the middle of one.
+func countLoads(marks []mark) (begun, broken int) {
 	before := mark{}
 	for _, m := range marks {
 		was, is := before.Load, m.Load
@@ -110,11 +110,8 @@ func countLoads(marks []mark) (begun, broken, anew int) {
 		}
 		if was.inside() && m.Instance != before.Instance {
 			broken++
-			if is != nil && is.File != was.File {
-				anew++
-			}
 		}
 		before = m
 	}
-	return begun, broken, anew
+	return begun, broken
 }
