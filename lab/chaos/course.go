@@ -73,7 +73,7 @@ func play(ctx context.Context, s *stage) (*result, error) {
 	for _, resource := range storefake.Names() {
 		r.marks[resource], _ = s.tail.lastMark(resource)
 	}
-	r.letters = s.tail.lettered
+	r.letters, r.loads = s.tail.lettered, s.tail.loads()
 	if s.tail.err != nil {
 		r.wrong = append(r.wrong, s.tail.err)
 	}
@@ -118,7 +118,10 @@ func (c *course) strike(ctx context.Context) ([]struck, error) {
 // happen makes one event happen, from beginning to end. It repairs the damage also when ctx is done. An event
 // that hits a busy target waits: a repair may take longer than the plan expects.
 func (c *course) happen(ctx context.Context, e event) (began time.Time, err error) {
-	if t := e.kind.hits; t != nothing {
+	for _, t := range []target{e.kind.hits, e.kind.also} {
+		if t == nothing {
+			continue
+		}
 		if t == everyInstance {
 			t = oneInstance
 		}

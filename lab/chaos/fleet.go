@@ -129,6 +129,19 @@ func (f *fleet) each(do func(*instance) error) error {
 	return errors.Join(errs...)
 }
 
+// named returns the instance that runs the process of this name, or nil.
+func (f *fleet) named(name string) *instance {
+	for _, i := range f.instances {
+		i.mu.Lock()
+		pid := i.program.Pid()
+		i.mu.Unlock()
+		if strings.HasSuffix(name, fmt.Sprintf("-%d", pid)) {
+			return i
+		}
+	}
+	return nil
+}
+
 // terminate asks all instances to end, one after the other.
 func (f *fleet) terminate() {
 	for _, i := range f.instances {

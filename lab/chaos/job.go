@@ -22,6 +22,7 @@ import (
 type job struct {
 	dsn     string
 	journal *journal
+	sparse  bool            // the tables have a fillFactor
 	last    [2]atomic.Int64 // ids given out: of few and of many
 
 	mu       sync.Mutex
@@ -45,7 +46,7 @@ func newJob(ctx context.Context, around *surroundings, j *journal) (*job, error)
 	if around.postgres == nil {
 		return nil, nil
 	}
-	b := &job{dsn: around.postgres.AdminDSN(databaseName), journal: j}
+	b := &job{dsn: around.postgres.AdminDSN(databaseName), journal: j, sparse: around.plan.service.sparse}
 	for i, first := range firstIDs {
 		b.last[i].Store(first)
 	}
@@ -257,6 +258,39 @@ func (b *job) widen(ctx context.Context, n, size int) (ids []int64, shorten func
 
 // copyTable begins to swap a table: it makes a copy that has some new rows already.
 func (b *job) copyTable(ctx context.Context, table, next string) error {
-	return b.exec(ctx, fmt.Sprintf("CREATE TABLE %[1]s (LIKE %[2]s INCLUDING ALL); "+
-		"GRANT SELECT ON %[1]s TO %[3]s; ", next, table, storefake.ReaderRole)+b.insert(next, 3))
+	with := ""
+	if b.sparse {
+		with = fmt.Sprintf(" WITH (fillfactor = %d)", fillFactor)
+	}
+	return b.exec(ctx, fmt.Sprintf("CREATE TABLE %[1]s (LIKE %[2]s INCLUDING ALL)%[4]s; "+
+		"GRANT SELECT ON %[1]s TO %[3]s; ", next, table, storefake.ReaderRole, with)+b.insert(next, 3))
+}
+
+// How a table is written anew, into another file.
+const (
+	byCluster = "CLUSTER"
+	byVacuum  = "VACUUM FULL"
+)
+
+// clusterSQL rewrites a table in the order of any of its indexes, whatever a swap has named them.
+const clusterSQL = `DO $$ BEGIN EXECUTE (SELECT format('CLUSTER %%s USING %%I', indrelid::regclass, relname)
+	FROM pg_index JOIN pg_class ON oid = indexrelid WHERE indrelid = '%s'::regclass ORDER BY random() LIMIT 1);
+	END $$`
+
+// rewrite writes a table anew. It does not wait for the table's lock. VACUUM needs a transaction of its own.
+func (b *job) rewrite(ctx context.Context, how, table string) error {
+	conn, err := b.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.Background())
+	sql := how + " " + table
+	if how == byCluster {
+		sql = fmt.Sprintf(clusterSQL, table)
+	}
+	if _, err = conn.Exec(ctx, "SET lock_timeout = '300ms'"); err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, sql)
+	return err
 }

@@ -23,12 +23,6 @@ type killedSweep struct {
 // strike kills. It tolerates a Kafka that is away: then there is no sweep.
 func (k *killedSweep) strike(ctx context.Context) error {
 	s := k.stage
-	names := map[string]*instance{}
-	for _, i := range s.fleet.instances {
-		if p, err := i.look(ctx); err == nil {
-			names[p.Instance] = i
-		}
-	}
 	from := len(s.tail.marksFrom(k.resource, 0))
 	s.fleet.command(ctx, "sweep", "--yes", k.resource)
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
@@ -36,8 +30,8 @@ func (k *killedSweep) strike(ctx context.Context) error {
 	for {
 		more := s.tail.more()
 		for n, m := range s.tail.marksFrom(k.resource, from) {
-			if m.Sweep != nil && !m.Sweep.Tried.IsZero() && names[m.Instance] != nil {
-				k.dead, k.name, k.request, k.from = names[m.Instance], m.Instance, m.Sweep.Request, from+n
+			if dead := s.fleet.named(m.Instance); m.Sweep != nil && !m.Sweep.Tried.IsZero() && dead != nil {
+				k.dead, k.name, k.request, k.from = dead, m.Instance, m.Sweep.Request, from+n
 				k.at = time.Now()
 				return k.dead.kill()
 			}

@@ -278,11 +278,18 @@ func (l *load) swap(ctx context.Context, table, next string) error {
 
 // whenUnlocked runs SQL that needs a table for itself, in one transaction. It does not wait for the table's
 // lock: a waiting lock would hold up the shop's transactions, maybe past the overlap.
-func (l *load) whenUnlocked(ctx context.Context, sql string) (err error) {
+func (l *load) whenUnlocked(ctx context.Context, sql string) error {
+	return l.tryUnlocked(ctx, func() error {
+		return l.around.fake.Exec(ctx, "SET LOCAL lock_timeout = '300ms'; "+sql)
+	})
+}
+
+// tryUnlocked calls do, which needs a table for itself, until it succeeds, but not without end.
+func (l *load) tryUnlocked(ctx context.Context, do func() error) (err error) {
 	const tries = 20
 	for range tries {
 		l.commitAll()
-		err = l.around.fake.Exec(ctx, "SET LOCAL lock_timeout = '300ms'; "+sql)
+		err = do()
 		if err == nil || !until(ctx, time.Now().Add(200*time.Millisecond)) {
 			return err
 		}

@@ -19,6 +19,7 @@ type kind struct {
 	// hits is the part that it makes busy. Two mishaps that hit the same part do not overlap. An instance is
 	// hit by its number.
 	hits target
+	also target // another part that it makes busy, or nothing
 	// It lasts from least to most, or is over at once if they are 0. takes is how long its repair may take on
 	// top of that.
 	least, most, takes time.Duration
@@ -107,8 +108,8 @@ func (e event) String() string {
 
 // kinds is everything that may happen.
 func kinds() []*kind {
-	return slices.Concat(instanceKinds, brokerKinds, databaseKinds, sessionKinds, serviceKinds, answerKinds,
-		clockKinds, restoreKinds, registryKinds, rowKinds, requestKinds)
+	return slices.Concat(instanceKinds, []*kind{brokenLoad}, brokerKinds, databaseKinds, sessionKinds,
+		serviceKinds, answerKinds, clockKinds, restoreKinds, registryKinds, rowKinds, requestKinds)
 }
 
 // drawEvents deals rounds of one to three mishaps at once, with a calm after each, from decks that hold every
@@ -132,15 +133,22 @@ func (p *plan) drawEvents(d draw) {
 		deck = deck[1:]
 		return k
 	}
-	for at := d.between(2*time.Second, 5*time.Second); at < p.length && len(cards) > 0; {
+	at := d.between(2*time.Second, 5*time.Second)
+	if brokenLoad.fits(p) && p.wants(brokenLoad) { // the first load
+		first := p.drawEvent(d, brokenLoad, 0)
+		first.at = 0
+		p.events = append(p.events, first)
+		at += first.length
+	}
+	for at < p.length && len(cards) > 0 {
 		end, busy := at, map[target]bool{}
 		for range oneOf(d, 1, 1, 2, 3) {
 			k := deal()
 			e := p.drawEvent(d, k, at)
-			if !free(busy, k.hits) {
+			if !free(busy, k.hits) || !free(busy, k.also) {
 				continue // the card is lost: seldom, and it comes again with the next deck
 			}
-			busy[k.hits] = true
+			busy[k.hits], busy[k.also] = true, true
 			p.events = append(p.events, e)
 			if !k.beside {
 				end = max(end, e.at+e.length+k.takes)
@@ -222,5 +230,7 @@ var (
 		func(p *plan) bool { return p.source == fromDatabase }}
 	overREST = &need{"orders and items from REST, with a service whose clock runs fast",
 		func(p *plan) bool { return p.source == fromREST }}
+	overLargeTables = &need{"orders and items from the database, in tables that are loaded by blocks",
+		func(p *plan) bool { return p.service.sparse }}
 	onApacheKafka = &need{"--broker=kafka", func(p *plan) bool { return p.broker == apacheKafka }}
 )

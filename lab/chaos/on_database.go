@@ -41,6 +41,15 @@ var databaseKinds = []*kind{
 		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
 			return nil, s.load.alter(ctx, e.resources[0], e.number)
 		}},
+	// The rows lie in other blocks of another file then.
+	{name: "table rewritten by", weight: 2, hits: theTables, needs: overDatabase,
+		details: func(d draw, p *plan, e *event) {
+			anyTable(d, p, e)
+			e.how = oneOf(d, byCluster, byVacuum)
+		},
+		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
+			return nil, rewriteTable(ctx, s, e.how, e.resources[0])
+		}},
 	// It is written on under its other name, and has everything when it comes back.
 	{name: "column renamed:", weight: 3, hits: theTables, least: 2 * time.Second, most: 12 * time.Second,
 		needs: overDatabase,
@@ -109,6 +118,14 @@ func renamed(ctx context.Context, s *stage, table, column string) (func() error,
 		}
 		return nil
 	}, nil
+}
+
+func rewriteTable(ctx context.Context, s *stage, how, table string) error {
+	err := s.load.tryUnlocked(ctx, func() error { return s.job.rewrite(ctx, how, table) })
+	if err != nil {
+		return notPlayed(fmt.Sprintf("%s: %v", how, err))
+	}
+	return nil
 }
 
 func anyTable(d draw, _ *plan, e *event) {

@@ -50,6 +50,7 @@ type service struct {
 	readings     storefake.Readings
 	columns      storefake.Columns
 	noIndex      bool
+	sparse       bool // tables are large, and loaded in the order of their blocks
 	wholeSeconds bool
 	speed        float64       // of its clock
 	behind       time.Duration // how far its clock is behind ours at the start
@@ -130,7 +131,8 @@ func (p *plan) writeTerms(w io.Writer) {
 	fmt.Fprintf(w, "service    %+v\n", s.size)
 	fmt.Fprintf(w, "           %s\n", strings.TrimPrefix(fmt.Sprintf("%+v", s.readings), "storefake."))
 	if p.source == fromDatabase {
-		fmt.Fprintf(w, "database   %+v, no index on updated_at: %v\n", s.columns, s.noIndex)
+		fmt.Fprintf(w, "database   %+v, no index on updated_at: %v, loaded by blocks: %v\n", s.columns, s.noIndex,
+			s.sparse)
 	}
 	fmt.Fprintf(w, "clock      %.0f times as fast as ours, %s behind it, whole seconds: %v\n", s.speed, s.behind,
 		s.wholeSeconds)

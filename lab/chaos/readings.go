@@ -28,6 +28,9 @@ func (p *plan) drawService(d draw) {
 		Money: oneOf(d, "numeric", "numeric", "float8", "float4", "text"),
 		Time:  oneOf(d, "timestamptz", "timestamp"), Status: oneOf(d, "text", "varchar")}
 	s.noIndex = d.likely(.15)
+	if s.sparse = p.source == fromDatabase && d.likely(.7); s.sparse {
+		s.size.Orders += 2500
+	}
 	if p.source == fromREST {
 		p.hurryClock(d)
 	}

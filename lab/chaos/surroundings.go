@@ -73,8 +73,25 @@ func startService(ctx context.Context, p *plan, postgres *servers.Postgres) (*st
 	} else {
 		c.Start, c.Speed = time.Now().Add(-v.behind), v.speed
 	}
-	return storefake.Start(ctx, c)
+	fake, err := storefake.Start(ctx, c)
+	if err != nil || !v.sparse {
+		return fake, err
+	}
+	for table := range tables {
+		if err := fake.Exec(ctx, fmt.Sprintf(scatterSQL, table, fillFactor)); err != nil {
+			fake.Close()
+			return nil, err
+		}
+	}
+	return fake, nil
 }
+
+// scatterSQL makes a table so large that storestream loads it in the order of its blocks: a block has eight
+// rows, and they lie in no order of time.
+const scatterSQL = "ALTER TABLE %[1]s SET (fillfactor = %[2]d); CREATE INDEX %[1]s_scattered ON %[1]s " +
+	"(hashint8(id)); CLUSTER %[1]s USING %[1]s_scattered; ANALYZE %[1]s"
+
+const fillFactor = 10 // the least that there is
 
 // stop stops all parts in reverse.
 func (s *surroundings) stop() error {

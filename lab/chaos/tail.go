@@ -42,6 +42,7 @@ type mark struct {
 	Rows     int64      `json:"rows"`
 	Request  int64      `json:"request"`
 	Replay   *replaying `json:"replay"`
+	Load     *loading   `json:"load"`
 	Instance string     `json:"instance"`
 	Sweep    *sweeping  `json:"sweep"`
 	Swept    *sweeping  `json:"swept"`
@@ -75,6 +76,16 @@ type replaying struct {
 	From    time.Time `json:"from"`
 	Ends    []int64   `json:"ends"`
 }
+
+// loading is the place of a load in the order of the blocks.
+type loading struct {
+	File   string `json:"file"`
+	Block  int64  `json:"block"`
+	Blocks int64  `json:"blocks"`
+}
+
+// inside says whether a part of the load is done, and a part is not.
+func (l *loading) inside() bool { return l != nil && 0 < l.Block && l.Block < l.Blocks }
 
 // ask is a request of the command line.
 type ask struct {
@@ -387,6 +398,9 @@ func (t *tail) dump(dir string) error {
 		}), writeLines(filepath.Join(dir, "watermarks-"+resource+".txt"), func(w *bufio.Writer) {
 			for _, m := range t.marks[resource] {
 				fmt.Fprintf(w, "%+v", m)
+				if m.Load != nil {
+					fmt.Fprintf(w, " load %+v", *m.Load)
+				}
 				if m.Replay != nil {
 					fmt.Fprintf(w, " replay %+v", *m.Replay)
 				}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/storestream/storestream/internal/standins/storefake"
+)
+
+const (
+	byStop           = "SIGSTOP"
+	byKillAndRewrite = "kill -9 and CLUSTER"
+	// loadPatience bounds the wait for the middle of a load, also of the first one.
+	loadPatience = 20 * time.Second
+)
+
+// brokenLoad takes the owner from a table in the middle of its load. The successor has to go on at the place
+// in the watermark, or to begin again if the table was rewritten meanwhile. A plan begins with one, of the
+// first load. Kafka is far away until then: otherwise a load takes a tenth of a second.
+var brokenLoad = &kind{name: "load broken off by", weight: 5, hits: everyInstance, also: theBroker,
+	least: 0, most: 10 * time.Second, needs: overLargeTables,
+	details: func(d draw, p *plan, e *event) {
+		anyTable(d, p, e)
+		e.back = 3000 * wholeDay
+		if e.how = oneOf(d, byKill, byKill, byTerm, byStop, byKillAndRewrite); e.how == byStop {
+			e.length += 10 * time.Second // longer than the session
+		}
+	},
+	do: func(ctx context.Context, s *stage, e event) (undo func() error, err error) {
+		if err := toBroker(s).poison(toxic{"latency", downstream, 100}); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, toBroker(s).repair()) }()
+		owner, err := awaitLoad(ctx, s, e)
+		if err != nil {
+			return nil, err
+		}
+		over, back := time.Now().Add(e.length), owner.start
+		switch e.how {
+		case byTerm:
+			owner.terminate()
+		case byStop:
+			err, back = owner.signal(syscall.SIGSTOP), func() error { return owner.signal(syscall.SIGCONT) }
+		default:
+			err = owner.kill()
+		}
+		if e.how == byKillAndRewrite {
+			if err := rewriteTable(ctx, s, byCluster, e.resources[0]); err != nil {
+				s.journal.say("%v", err)
+			}
+		}
+		return func() error { until(ctx, over); return back() }, err
+	}}
+
+// awaitLoad waits for the middle of a load, and returns the table's owner. Unless the first load is still to
+// come, it asks for one. A load begins beside no older transaction, so those that are open commit soon.
+func awaitLoad(ctx context.Context, s *stage, e event) (*instance, error) {
+	ctx, cancel := context.WithTimeout(ctx, loadPatience)
+	defer cancel()
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	if _, began := s.tail.lastMark(e.resources[0]); began {
+		asking.Go(func() { _, _ = reset(ctx, s, e) }) // the load may be over before the command is
+	}
+	for hurry := time.Tick(100 * time.Millisecond); ; {
+		s.load.commitAll()
+		more := s.tail.more()
+		m, _ := s.tail.lastMark(e.resources[0])
+		if owner := s.fleet.named(m.Instance); m.Load.inside() && owner != nil {
+			s.journal.say("%s has loaded %d of %d blocks of %s", m.Instance, m.Load.Block, m.Load.Blocks,
+				e.resources[0])
+			return owner, nil
+		}
+		select {
+		case <-more:
+		case <-hurry:
+		case <-ctx.Done():
+			return nil, notPlayed(fmt.Sprintf("the middle of a load of %s was not seen", e.resources[0]))
+		}
+	}
+}
+
+// loads describes the loads that took more than one transaction. It returns "" if there are none.
+func (t *tail) loads() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var text strings.Builder
+	for _, resource := range storefake.Names() {
+		if begun, broken := countLoads(t.marks[resource]); begun > 0 {
+			fmt.Fprintf(&text, "%s: %d loads in the order of the blocks began, and %d times another instance took one "+
+				"over in the middle\n", resource, begun, broken)
+		}
+	}
+	return text.String()
+}
+
+// countLoads counts the loads that began, also those that began again because the table lies in another file,
+// and how often the owner changed in the middle of one.
+func countLoads(marks []mark) (begun, broken int) {
+	before := mark{}
+	for _, m := range marks {
+		was, is := before.Load, m.Load
+		if is != nil && (was == nil || is.File != was.File || is.Block < was.Block) {
+			begun++
+		}
+		if was.inside() && m.Instance != before.Instance {
+			broken++
+		}
+		before = m
+	}
+	return begun, broken
+}
