@@ -110,7 +110,7 @@ func (r *rowReader) decode(ctx context.Context, records iter.Seq2[*kgo.Record, e
 func (r *rowReader) read(ctx context.Context, record *kgo.Record) (p watermark.Published, err error) {
 	p = watermark.Published{Tombstone: record.Value == nil, Time: schemas.InstantOf(record.Timestamp),
 		Partition: record.Partition, Offset: record.Offset, UpdatedAt: schemas.MinInstant,
-		CreatedAt: schemas.MinInstant}
+		CreatedAt: schemas.MinInstant, Size: len(record.Value)}
 	if record.Context == unread {
 		p.Foreign, p.Unread, err = true, true, errUnread
 	} else {

@@ -57,6 +57,9 @@ type Report struct {
 	Unread int `json:"-"`
 	// Early rows of the topic are from before Start, and the source did not show them. They were not compared.
 	Early int `json:"-"`
+	// Wanted is how many records of the topic the first reading of a replay met that may have to be published
+	// again. A row may have several.
+	Wanted int `json:"-"`
 	// Shown is set if the first reading met a row that can be published, also one behind the part.
 	Shown bool `json:"-"`
 	// Empty is set if a look found the source without any row. That is likelier an outage than true.
@@ -75,7 +78,7 @@ func New(cfg Config) *Comparison {
 		suspects: map[int64]*suspect{}, notes: &rowset.Sorter{}}
 	if b := cfg.Before; b != nil {
 		c.notes, c.notesEnd, c.before, c.nameless, c.cfg.Before = b.notes, b.notesEnd, b.before, b.nameless, nil
-		c.report.Nameless, c.report.Shown = b.report.Nameless, b.report.Shown
+		c.report.Nameless, c.report.Shown, c.report.Wanted = b.report.Nameless, b.report.Shown, b.report.Wanted
 	}
 	return c
 }
@@ -102,14 +105,14 @@ func (c *Comparison) First(ctx context.Context, progress func(topicRows, sourceR
 		c.everywhere = true
 		return c.readPart(ctx, progress)
 	}
-	c.everywhere = c.cfg.ByID
+	c.everywhere = c.cfg.ByID || c.cfg.Again != nil
 	for _, id := range c.cfg.IDs {
 		s := c.newSuspect(id)
 		c.suspects[id] = &s
 		c.count(&s)
 	}
 	wanted := func(id int64) bool { return c.suspects[id] != nil }
-	c.ends, err = c.cfg.Topic(ctx, nil, wanted, c.fold)
+	c.ends, err = c.topic(ctx, nil, wanted, c.fold)
 	return err
 }
 
@@ -214,13 +217,22 @@ func (c *Comparison) CatchUp(ctx context.Context) error {
 		return nil
 	}
 	isSuspect := func(id int64) bool { return c.suspects[id] != nil }
-	ends, err := c.cfg.Topic(ctx, c.ends, isSuspect, c.fold)
+	ends, err := c.topic(ctx, c.ends, isSuspect, c.fold)
 	if err != nil {
 		return err
 	}
 	c.ends = ends
 	c.clear()
 	return nil
+}
+
+// topic reads the topic, as the comparison takes it.
+func (c *Comparison) topic(ctx context.Context, from []int64, wanted func(id int64) bool,
+	fold func(watermark.Published) error) (ends []int64, err error) {
+	if c.cfg.Again != nil {
+		return c.cfg.Again.only(c.cfg.Topic)(ctx, from, wanted, fold)
+	}
+	return c.cfg.Topic(ctx, from, wanted, fold)
 }
 
 // fold notes a record of the topic, which may be newer than the known one. For named rows the topic is read
@@ -251,7 +263,7 @@ func (c *Comparison) clear() {
 func (c *Comparison) newSuspect(id int64) suspect {
 	_, letter := c.cfg.Letters[id]
 	return suspect{shown: notShown, updated: schemas.MinInstant, created: schemas.MinInstant, letter: letter,
-		named: c.cfg.IDs != nil}
+		named: c.cfg.IDs != nil, again: c.cfg.Again != nil}
 }
 
 // count counts the bytes of a suspect that is new or has changed.

@@ -21,6 +21,8 @@ type Config struct {
 	// part.
 	From int64
 	IDs  []int64
+	// Again, if not nil, makes the comparison one for a replay (package comment). Letters are then nil.
+	Again *Again
 	// Start is the earliest updated_at of the topic's rows. MinInstant means that the topic holds all rows.
 	Start schemas.Instant
 	// CreatedAt returns the created_at in a row's value, or MinInstant if it cannot be read.

@@ -18,6 +18,8 @@ const (
 	Unpublishable Kind = "unpublishable"
 	// Leftover dead letters are of rows that are well, or that neither side has.
 	Leftover Kind = "leftover"
+	// Replayed is a row that a replay wants, and that a look has shown as the topic has it. It counts at once.
+	Replayed Kind = "replayed"
 )
 
 // Kinds returns the kinds of differences between topic and source, in the order in which people read them.

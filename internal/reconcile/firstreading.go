@@ -20,7 +20,7 @@ const progressEvery = 10_000
 
 // The kinds of notes, in the highest bits beside the version. So notes of one id come in this order. Those of
 // the source also have how many bits the size of the row has, in the middle. The lowest bits are the day on
-// which the row was created, if it is needed, or the partition of a stray.
+// which the row was created, if it is needed, or the partition of a stray, or for a replay the row's size.
 const (
 	topicRecord  uint32 = iota << kindShift // a tombstone is marked
 	strayRecord                             // a tombstone is marked
@@ -57,7 +57,8 @@ func (c *Comparison) readPart(ctx context.Context, progress func(topicRows, sour
 // read notes what both sides have, also of ids before the part. It reads both at the same time (package
 // comment).
 func (c *Comparison) read(ctx context.Context, progress func(topicRows, sourceRows int)) error {
-	c.report.Foreign, c.report.Unread, c.report.Nameless, c.report.Shown, c.nameless = 0, 0, 0, false, nil
+	c.report.Foreign, c.report.Unread, c.report.Nameless, c.report.Wanted = 0, 0, 0, 0
+	c.report.Shown, c.nameless = false, nil
 	for id := range c.cfg.Letters {
 		if err := c.notes.Add(rowset.NoteOf(id, rowset.Version{}, knownLetter)); err != nil {
 			return err
@@ -71,7 +72,7 @@ func (c *Comparison) read(ctx context.Context, progress func(topicRows, sourceRo
 	both.Go(func() (err error) {
 		defer begin()
 		defer wait.Recover("reading the topic", &err)
-		c.notesEnd, err = c.cfg.Topic(ctx, nil, nil, func(p watermark.Published) error {
+		c.notesEnd, err = c.topic(ctx, nil, nil, func(p watermark.Published) error {
 			begin()
 			if topicRows.Add(1)%progressEvery == 0 {
 				tell()
@@ -82,7 +83,9 @@ func (c *Comparison) read(ctx context.Context, progress func(topicRows, sourceRo
 	})
 	both.Go(func() (err error) {
 		defer wait.Recover("reading the source", &err)
-		<-endsNoted
+		if <-endsNoted; c.cfg.Again != nil {
+			return nil
+		}
 		c.before = schemas.InstantOf(c.cfg.Now().Add(-c.cfg.Overlap))
 		for a, err := range c.cfg.Source(ctx, nil) {
 			c.report.Shown = c.report.Shown || len(a.Rows) > 0
@@ -113,7 +116,12 @@ func (c *Comparison) noteRecord(p *watermark.Published) error {
 		return nil
 	}
 	v, beside := rowset.VersionOf(p.UpdatedAt, p.Hash), topicRecord|dayOf(p.CreatedAt)
-	if v.Marked = p.Tombstone; p.Stray {
+	if v.Marked = p.Tombstone; c.cfg.Again != nil {
+		beside = topicRecord | uint32(min(p.Size, lowest))
+		if !p.Tombstone {
+			c.report.Wanted++
+		}
+	} else if p.Stray {
 		beside = strayRecord | uint32(p.Partition)&lowest
 	}
 	return c.notes.Add(rowset.NoteOf(p.ID, v, beside))
@@ -145,7 +153,7 @@ func (c *Comparison) noteReject(r *schemas.Reject) error {
 // differs.
 func (c *Comparison) compareNotes() error {
 	id, s, met := c.cfg.From, c.newSuspect(c.cfg.From), false
-	err := c.notes.Each(func(n *rowset.Note) bool {
+	err := c.notes.Each(id, func(n *rowset.Note) bool {
 		if next := n.ID(); next > id {
 			if c.judge(id, &s, met); c.full() {
 				c.last, s, met = next-1, suspect{}, false
@@ -153,9 +161,7 @@ func (c *Comparison) compareNotes() error {
 			}
 			id, s, met = next, c.newSuspect(next), false
 		}
-		if n.ID() >= c.cfg.From {
-			met = c.takeNote(&s, n) || met
-		}
+		met = c.takeNote(&s, n) || met
 		return true
 	})
 	c.judge(id, &s, met)
@@ -170,6 +176,9 @@ func (c *Comparison) takeNote(s *suspect, n *rowset.Note) (met bool) {
 	equal := s.inTopic && v == s.topic
 	switch {
 	case kind < knownLetter:
+		if s.again {
+			s.unseen, day = int(n.Beside&lowest), schemas.MinInstant
+		}
 		s.fold(watermark.Published{ID: id, UpdatedAt: updated, Hash: v.Hash, CreatedAt: day, Tombstone: v.Marked,
 			Stray: kind == strayRecord, Partition: int32(n.Beside & lowest)})
 		return false

@@ -51,6 +51,7 @@ type suspect struct {
 	strays  []watermark.Published // its newest records in partitions of other keys
 	letter  bool                  // it has a dead letter
 	named   bool                  // it stays a suspect even if it does not differ
+	again   bool                  // a replay wants it (Config.Again), as long as it is inTopic
 	counted int                   // its bytes in Comparison.kept
 }
 
@@ -69,6 +70,8 @@ func (s *suspect) size() int {
 // kind returns how the row differs, or "" if it does not.
 func (s *suspect) kind() Kind {
 	switch {
+	case s.again && s.inTopic && s.shown == s.topic:
+		return Replayed
 	case s.shown == rejected:
 		return Unpublishable
 	case s.shown == notShown && (s.elsewhere || len(s.versions) > 0):
@@ -101,7 +104,8 @@ func (s *suspect) counts(cfg Config) bool {
 
 func (s *suspect) difference(id int64, cfg Config) Difference {
 	kind := s.kind()
-	return Difference{Kind: kind, ID: id, Counts: kind != Unknown && s.counts(cfg), Row: s.row, Reject: s.reject,
+	counts := kind == Replayed || kind != Unknown && s.counts(cfg)
+	return Difference{Kind: kind, ID: id, Counts: counts, Row: s.row, Reject: s.reject,
 		InTopic: s.inTopic, Letter: s.letter, Newest: s.newest, Strays: slices.Clone(s.strays)}
 }
 
@@ -209,8 +213,12 @@ func (s *suspect) update(look *suspect, from, to time.Time) {
 // whether neither the topic nor any read of the source had it. A stray beside it is still a difference,
 // because no poll takes it out, and so is a dead letter. A row that First should have met is Unknown, as long
 // as the topic gets no other version of it.
+//
+// A row of a replay is one until the topic has got another record of it.
 func (s *suspect) delivered() bool {
 	switch {
+	case s.again:
+		return !s.inTopic
 	case len(s.strays) > 0, s.letter, s.named, s.shown == rejected:
 		return false
 	case !s.inTopic:

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sort"
 	"sync"
 	"unsafe"
 
@@ -151,18 +152,20 @@ func (s *Sorter) Spill() (err error) {
 	return err
 }
 
-// Each calls take with each note, by id, until that returns false. After it no note may be added.
-func (s *Sorter) Each(take func(*Note) (more bool)) error {
+// Each calls take with each note of the ids from a first one on, by id, until that returns false. After it no
+// note may be added.
+func (s *Sorter) Each(from int64, take func(*Note) (more bool)) error {
 	var runs []io.Reader
 	if s.file == nil {
 		s.sort()
-		runs = []io.Reader{bytes.NewReader(bytesOf(s.memory[:s.n]))}
+		all := bytesOf(s.memory[:s.n])
+		runs = []io.Reader{since(io.NewSectionReader(bytes.NewReader(all), 0, int64(len(all))), from)}
 	} else if err := s.Spill(); err != nil {
 		return err
 	}
 	for _, run := range s.runs {
 		buffer := min(64<<10, s.room*noteBytes/len(s.runs))
-		runs = append(runs, bufio.NewReaderSize(io.NewSectionReader(run, 0, run.Size()), buffer))
+		runs = append(runs, bufio.NewReaderSize(since(run, from), buffer))
 	}
 	heads := make([]Note, len(runs)) // the next note of each run
 	var order []int                  // the runs that are not at their end, the one whose note is next last
@@ -195,6 +198,17 @@ func (s *Sorter) Each(take func(*Note) (more bool)) error {
 		}
 	}
 	return nil
+}
+
+// since returns the rest of a run from its first note of an id that is no lower.
+func since(run *io.SectionReader, id int64) *io.SectionReader {
+	place := sort.Search(int(run.Size()/noteBytes), func(i int) bool {
+		var note [1]Note
+		_, err := run.ReadAt(bytesOf(note[:]), int64(i)*noteBytes)
+		return err != nil || note[0].ID() >= id // a read of the rest returns the error again
+	})
+	at := int64(place) * noteBytes
+	return io.NewSectionReader(run, at, run.Size()-at)
 }
 
 // Close gives memory and file back. The Sorter is empty then.

@@ -40,7 +40,7 @@ func TestASorterGivesBackWhatItWasGivenByID(t *testing.T) {
 		})
 		for range 2 {
 			var got []Note
-			err := s.Each(func(n *Note) bool {
+			err := s.Each(math.MinInt64, func(n *Note) bool {
 				got = append(got, *n)
 				return true
 			})

@@ -63,6 +63,8 @@ type Published struct {
 	CreatedAt schemas.Instant
 	// Hash is schemas.Hash of the value as today's schema encodes it.
 	Hash uint64
+	// Size is the number of bytes of the value.
+	Size int
 	// Time is the Kafka record time.
 	Time schemas.Instant
 	// Tombstone is set if the row is deleted. The other fields but ID are then zero.
