@@ -205,6 +205,11 @@ func (s *state) noteSource() error {
 func (s *state) lose(lost *LostError) (changed bool) {
 	from := max(lost.From, s.settings.Start)
 	back := from < s.mark.Settled
+	if r := s.mark.Replay; r != nil && from < r.Settled {
+		lower := *r
+		lower.Settled = from
+		s.mark.Replay = &lower
+	}
 	identity := s.mark.Identity
 	if lost.Sweep {
 		identity = identity.Anew()
@@ -244,6 +249,32 @@ func (s *state) beginReplay(r watermark.Request, now schemas.Instant, ends []int
 	s.dedup.replay(s.mark.Load)
 	s.mark.Replay = &watermark.Replay{Request: r.ID, RequestUID: r.UID, From: from, At: now, Settled: settled,
 		Ends: ends}
+}
+
+// cancelReplays ends the replays in hand, and returns how many these were. reset says that the caller has to
+// end with a takeover.
+//
+// When a reset is cancelled, settled goes on where it stood before (lose keeps that true): every row below is
+// published, and none can appear there. The passes of the replay may have read rows behind it that dedup has
+// forgotten, because their cursor, load or floor had passed them. So these are given up, and a takeover reads
+// back every version from settled on, those that the replay published too. None of them is published again.
+// Before the first load is complete, a replay is a part of it, and goes on.
+func (s *state) cancelReplays(now schemas.Instant) (ended int, reset bool) {
+	const cancelled = "cancelled"
+	if p := s.mark.Part; p != nil {
+		s.mark.Part, s.mark.Replayed = nil, p.Ended(now, cancelled)
+		ended++
+	}
+	r := s.mark.Replay
+	if r == nil || s.mark.AsOf == schemas.MinInstant {
+		return ended, false
+	}
+	s.mark.Settled = max(s.mark.Settled, r.Settled)
+	s.mark.Cursor, s.mark.Load, s.mark.Floor = nil, nil, nil
+	s.dedup.readAgain(nil)
+	s.mark.Replay, s.mark.Replayed = nil, &watermark.Replayed{Request: r.Request, RequestUID: r.RequestUID,
+		From: r.From, Began: r.At, Ended: now, Rows: r.Rows, Left: cancelled}
+	return ended + 1, true
 }
 
 // seal completes tx with the watermark that is true once tx is committed.

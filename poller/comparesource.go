@@ -9,15 +9,15 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// CompareSource returns the function by which a comparison reads s. known has the From, Identity and Fields
-// of its requests. clock is the wall clock. read is called with the number of rows of each batch.
+// CompareSource returns the function by which a comparison reads s. known has the From, Identity and
+// Fields of its requests, and the Everywhere of its lookups. clock is the wall clock. read is called with the number of rows of each batch.
 func CompareSource(s Source, known Request, clock func() schemas.Instant,
 	read func(rows int)) reconcile.SourceReader {
 	return func(ctx context.Context, rows []Suspect) iter.Seq2[reconcile.Answer, error] {
 		r := known
 		r.Kind, r.Started = Full, clock()
 		if rows != nil {
-			r.Kind, r.Suspects, r.Everywhere = Lookup, rows, true
+			r.Kind, r.Suspects = Lookup, rows
 		}
 		return func(yield func(reconcile.Answer, error) bool) {
 			complete := false

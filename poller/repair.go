@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -189,6 +190,67 @@ func (s *sweeper) endPart(tx watermark.Transaction, part, total watermark.Swept)
 		say = s.cfg.Log.Warn
 	}
 	say(what, zapRequest(total.Request), zap.Any("result", result))
+	s.done()
+	return nil
+}
+
+// replay publishes those rows of the part of a replay in hand again that a look has shown as the topic has
+// them. Only this owner's polls may publish between the look and this, and CatchUp has read what they did. So
+// the version is still the newest one, and dedup knows it, or need not. A row that the source shows otherwise
+// is looked at once more, after the next poll. If it still differs, or has a dead letter now, it is left to
+// polls and sweeps: a replay repairs nothing.
+//
+// The topic says which rows are done. So an owner that takes over after a crash goes on behind them, and none
+// is published twice.
+func (s *sweeper) replay() error {
+	var tx watermark.Transaction
+	mark, left := &s.state.mark, int64(0)
+	if mark.Part.Of == 0 {
+		mark.ChangePart(func(p *watermark.Part) { p.Of = int64(s.inHand.Report().Wanted + len(p.IDs)) })
+	}
+	publish := func() error {
+		rows := int64(len(tx.Rows))
+		mark.ChangePart(func(p *watermark.Part) { p.Rows += rows })
+		s.writer.commitAll(&tx)
+		return s.writer.failed
+	}
+	for _, d := range s.inHand.Differences() {
+		if d.Kind != reconcile.Replayed || watermark.RowOverhead+len(d.Row.Value) > s.state.maxRecordBytes {
+			left++
+			continue
+		}
+		tx.Rows = append(tx.Rows, *d.Row)
+		s.inHand.Forget(d.ID)
+		if len(tx.Rows) >= s.cfg.Session.MaxRows() {
+			if err := publish(); err != nil {
+				return err
+			}
+		}
+	}
+	if left > 0 && s.inHand.looks < 2 {
+		s.inHand.due = time.Time{}
+		return publish()
+	}
+	_, last := s.inHand.Part()
+	next := last + 1
+	mark.ChangePart(func(p *watermark.Part) { p.Next, p.Left, p.Failure = &next, p.Left+left, "" })
+	if last < math.MaxInt64 {
+		if err := publish(); err != nil {
+			return err
+		}
+		s.done()
+		return nil
+	}
+	done := mark.Part.Ended(s.cfg.wall(), "")
+	if left = mark.Part.Left; left > 0 {
+		done.Left = fmt.Sprintf("%s were not published again: the source does not show them as the topic has them. "+
+			"Polls and sweeps see to these", terminal.Plural(left, "row"))
+	}
+	done.Rows += int64(len(tx.Rows))
+	mark.Part, mark.Replayed = nil, done
+	if err := s.writer.commit(tx); err != nil {
+		return err
+	}
 	s.done()
 	return nil
 }

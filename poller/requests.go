@@ -47,7 +47,7 @@ func (p *Poller) acceptRequests() error {
 	if len(asked) == 0 {
 		return nil
 	}
-	replay := false
+	takeover := false
 	for _, r := range asked {
 		p.state.mark.Request, p.state.mark.RequestUID = r.ID, r.UID
 		now := p.cfg.wall()
@@ -64,10 +64,27 @@ func (p *Poller) acceptRequests() error {
 		case r.Kind == watermark.Sweeps:
 			p.state.mark.Sweep = &watermark.Sweep{Request: r.ID, RequestUID: r.UID, At: now,
 				ConfirmedDeletes: r.ConfirmedDeletes}
-			p.sweeper.asked(true)
+			p.sweeper.asked(r.Kind)
 		case r.Kind == watermark.Erases:
 			p.state.mark.AcceptErase(r, now)
-			p.sweeper.asked(false)
+			p.sweeper.asked(r.Kind)
+		case r.Kind == watermark.Replays && p.state.mark.Part != nil:
+			log.Warn("replay refused: another replay of a part is in hand", zapRequest(p.state.mark.Part.Request))
+			continue
+		case r.Kind == watermark.Replays:
+			ends, err := p.cfg.Session.EndOffsets(p.writer.commits)
+			if err != nil {
+				return err
+			}
+			p.state.mark.Part = watermark.AcceptPart(r, now, ends)
+			p.sweeper.asked(r.Kind)
+		case r.Kind == watermark.Cancels:
+			p.sweeper.asked(r.Kind)
+			ended, reset := p.state.cancelReplays(now)
+			if takeover = takeover || reset; ended == 0 {
+				log.Warn("no replay to cancel: none is in hand, or it is part of the first load")
+				continue
+			}
 		case r.Kind != watermark.Reset:
 			log.Warn("request of an unknown kind, ignored")
 			continue
@@ -82,14 +99,14 @@ func (p *Poller) acceptRequests() error {
 			p.sweeper.end() // it does not die: the takeover that comes goes on with it
 			p.state.beginReplay(r, now, ends)
 			log.Info("replay begins", zapInstant("from", *r.To))
-			replay = true
+			takeover = true
 		}
 		log.Info("request accepted", zap.Int("confirmed_deletes", named), zap.Int("rows", len(r.Rows)))
 	}
 	if err := p.writer.commit(watermark.Transaction{}); err != nil {
 		return err
 	}
-	if replay {
+	if takeover {
 		return ErrTakeover
 	}
 	return nil

@@ -364,8 +364,16 @@ func (s *shop) readTopic(_ context.Context, from []int64, wanted func(int64) boo
 		at = from[0]
 	}
 	s.mu.Lock()
-	records := slices.Clone(s.topic[at:])
+	records, ends := slices.Clone(s.topic), map[int64]int64{}
 	s.mu.Unlock()
+	for i := range records {
+		r, partition := &records[i], s.partition(records[i].ID)
+		if r.Offset = ends[partition]; !r.Stray {
+			r.Partition = int32(partition)
+		}
+		ends[partition]++
+	}
+	records = records[at:]
 	for _, r := range records { // the source may change meanwhile
 		if wanted != nil && !wanted(r.ID) {
 			continue

@@ -61,7 +61,7 @@ const (
 // sweeper runs the comparisons of a resource beside its polls, one at a time, and acts upon what they find. A
 // sweep compares all rows and repairs the topic: rows that came later than the overlap, updates that did not
 // touch updated_at, deleted rows, and what others wrote into the topic. An erase compares named rows, and
-// deletes those that the source does not have.
+// deletes those that the source does not have. A replay of a part publishes rows again.
 //
 //	reading        the first reading of both sides (package reconcile), in a goroutine and with a source of its
 //	               own, while polls go on
@@ -69,7 +69,7 @@ const (
 //	looking again  at what differed, in the same way
 //	an overlap     or more, of polls. Not if each difference counts after one look (reconcile.Config.CatchesUp)
 //	looking again  a difference that both looks have shown counts, unless another read showed otherwise
-//	repairing      what counts, in the poller's goroutine (repair, erase)
+//	repairing      what counts, in the poller's goroutine (repair, erase, replay)
 //
 // The repair needs no look of its own. Between a look and the repair only this owner's polls may publish a
 // newer version of a row: another writer with its transactional id would have fenced it. Each batch of a poll
@@ -98,16 +98,17 @@ type sweeper struct {
 	failed int         // tries in a row
 	next   time.Time   // not before this, after a failure
 	inHand *comparison // or nil
-	// newest is the sweep's newest part, also when it is over, or nil. The next part takes over its reading.
-	newest *reconcile.Comparison
-	// sweepFirst is set after an erase that failed: a sweep that is due comes before the next try.
+	// newest is the newest part of a sweep or a replay, also when it is over, or nil. The next part takes over
+	// its reading.
+	newest *comparison
+	// sweepFirst is set after an erase or a replay that failed: a sweep that is due comes before the next try.
 	sweepFirst bool
 }
 
 // comparison is a comparison in hand.
 type comparison struct {
 	*reconcile.Comparison
-	erase bool // otherwise a part of a sweep
+	kind  watermark.Kind // Erases, or of a part: Sweeps or Replays
 	began schemas.Instant
 	looks int
 	due   time.Time // of the next look
@@ -155,10 +156,14 @@ func (s *sweeper) begunAnew() {
 	}
 }
 
-// asked begins at once what failed before, because a request came in. A sweep in hand gives way to the one
-// that is asked for now, if it is one.
-func (s *sweeper) asked(sweep bool) {
-	if sweep && s.inHand != nil && !s.inHand.erase {
+// asked begins at once what failed before, because a request of this kind came in. A sweep in hand gives way
+// to a sweep or a replay that is asked for now. A replay in hand gives way to a request that cancels it.
+func (s *sweeper) asked(kind watermark.Kind) {
+	if w := s.inHand; w != nil && map[watermark.Kind]bool{
+		watermark.Sweeps:  w.kind == watermark.Sweeps,
+		watermark.Replays: w.kind == watermark.Sweeps,
+		watermark.Cancels: w.kind == watermark.Replays,
+	}[kind] {
 		s.end()
 	}
 	if s.next = (time.Time{}); s.inHand == nil {
@@ -189,18 +194,15 @@ func (s *sweeper) step(ctx context.Context) error {
 	default:
 		return nil
 	}
-	if err == nil && w.looks == 0 && w.Suspects() > 0 && !w.erase {
+	if err == nil && w.looks == 0 && w.Suspects() > 0 && w.kind != watermark.Erases {
 		return nil // the next poll may deliver rows that were under way
 	}
 	if err == nil {
 		err = w.CatchUp(ctx)
 	}
-	act := s.repair
-	if w.erase {
-		act = s.erase
-	}
 	if err == nil {
-		err = act()
+		err = map[watermark.Kind]func() error{watermark.Sweeps: s.repair, watermark.Erases: s.erase,
+			watermark.Replays: s.replay}[w.kind]()
 	}
 	if err == nil || ctx.Err() != nil || s.writer.failed != nil {
 		return err
@@ -219,18 +221,24 @@ func (s *sweeper) waits() bool {
 	return waits
 }
 
-// begin begins a comparison if one is due. Not before a first load is complete: all of the rest would differ.
-// Not while a replay runs: it publishes everything anyway. And never with `run --once`, which would not stay
-// to the end.
+// begin begins a comparison if one is due: an erase before a replay, and that before a sweep. Not before a
+// first load is complete: all of the rest would differ. Not while a reset is replayed: it publishes everything
+// anyway. And never with `run --once`, which would not stay to the end.
 func (s *sweeper) begin(ctx context.Context) error {
-	mark := &s.state.mark
+	mark, kind := &s.state.mark, watermark.Sweeps
 	switch {
 	case s.cfg.Sweep.Source == nil, s.cfg.Eager, mark.Replay != nil, mark.AsOf == schemas.MinInstant,
 		s.cfg.now().Before(s.next):
 		return nil
-	case len(mark.Erase) > 0 && !(s.sweepFirst && s.due()):
-		s.start(ctx, true)
+	case s.sweepFirst && s.due():
+	case len(mark.Erase) > 0:
+		s.start(ctx, watermark.Erases)
 		return nil
+	case mark.Part != nil:
+		if kind = watermark.Replays; mark.Part.IDs != nil {
+			s.start(ctx, kind)
+			return nil
+		}
 	case !s.due():
 		return nil
 	}
@@ -238,6 +246,10 @@ func (s *sweeper) begin(ctx context.Context) error {
 	case s.cfg.Sweep.Turn <- struct{}{}:
 	default:
 		s.board.sweeping("waiting for the sweep of another resource")
+		return nil
+	}
+	if kind == watermark.Replays {
+		s.start(ctx, kind)
 		return nil
 	}
 	now := s.cfg.wall()
@@ -249,7 +261,7 @@ func (s *sweeper) begin(ctx context.Context) error {
 		<-s.cfg.Sweep.Turn
 		return err
 	}
-	s.start(ctx, false)
+	s.start(ctx, kind)
 	return nil
 }
 
@@ -284,35 +296,48 @@ func nextSweep(resource string, after time.Time, interval time.Duration) time.Ti
 	return after.Add(-phase).Truncate(interval).Add(interval + phase)
 }
 
-// start starts the first reading: of the rows to erase, or of the part of the sweep that the watermark says
+// start starts the first reading: of named rows, or of the part of the sweep or replay that the watermark says
 // is begun, which gives back its turn after that. The comparison has a source of its own.
-func (s *sweeper) start(ctx context.Context, erase bool) {
+func (s *sweeper) start(ctx context.Context, kind watermark.Kind) {
 	c, mark := s.cfg, &s.state.mark
-	known := Request{From: c.Start, Identity: mark.Identity, Fields: s.state.expectedFields()}
+	known := Request{From: c.Start, Identity: mark.Identity, Fields: s.state.expectedFields(),
+		Everywhere: kind != watermark.Replays}
 	source := CompareSource(c.Sweep.Source(), known, c.wall,
 		func(n int) { c.Metrics.RowsRead.Add(float64(n)) })
 	compare := reconcile.Config{Topic: c.Sweep.Topic, Source: source, ByID: c.Sweep.ByID,
 		CatchesUp: c.CatchesUp, From: math.MinInt64,
-		Start: c.Start, CreatedAt: CreatedAtIn(c.Resource), Letters: s.state.deadLetters.beginRound(), Now: c.now,
+		Start: c.Start, CreatedAt: CreatedAtIn(c.Resource), Now: c.now,
 		Overlap: c.Overlap, MaxSuspects: c.Sweep.MaxSuspects, Memory: c.Sweep.Memory,
 		Scratch: c.Sweep.Scratch}
-	if erase {
+	var from *int64
+	switch kind {
+	case watermark.Erases:
 		for _, row := range mark.Erase {
 			compare.IDs = append(compare.IDs, row.ID)
 		}
 		c.Log.Info("looking for the rows to erase", zap.Int("rows", len(compare.IDs)))
-	} else {
-		if mark.Sweep.From != nil {
-			compare.From, compare.Before = *mark.Sweep.From, s.newest
-		}
-		c.Log.Info("sweep begins", zapRequest(mark.Sweep.Request), zap.Int64("from_id", compare.From))
+	case watermark.Replays:
+		p := mark.Part
+		from, compare.IDs, compare.Again = p.Next, p.IDs, &reconcile.Again{From: p.From, To: p.To, Ends: p.Ends}
+		c.Log.Debug("part of the replay begins", zapRequest(p.Request), zap.Int64p("from_id", from))
+	default:
+		from = mark.Sweep.From
+		c.Log.Info("sweep begins", zapRequest(mark.Sweep.Request), zap.Int64p("from_id", from))
 	}
-	w := &comparison{Comparison: reconcile.New(compare), erase: erase, began: c.wall()}
-	if s.inHand = w; !erase {
-		s.newest = w.Comparison
+	if kind != watermark.Replays {
+		compare.Letters = s.state.deadLetters.beginRound()
+	}
+	if from != nil {
+		if compare.From = *from; s.newest != nil && s.newest.kind == kind {
+			compare.Before = s.newest.Comparison
+		}
+	}
+	w := &comparison{Comparison: reconcile.New(compare), kind: kind, began: c.wall()}
+	if s.inHand = w; compare.IDs == nil {
+		s.newest = w
 	}
 	s.work(ctx, "reading", func(ctx context.Context) error {
-		if !erase {
+		if compare.IDs == nil {
 			defer func() { <-c.Sweep.Turn }()
 		}
 		return w.First(ctx, func(topicRows, sourceRows int) {
@@ -324,6 +349,9 @@ func (s *sweeper) start(ctx context.Context, erase bool) {
 // work does a part of the comparison beside the polls. One row that it cannot bear must not take the process
 // down.
 func (s *sweeper) work(ctx context.Context, doing string, part func(context.Context) error) {
+	if s.inHand.kind == watermark.Replays {
+		doing = "replay: " + doing
+	}
 	s.board.sweeping(doing)
 	ctx, cancel := context.WithCancel(ctx)
 	working := make(chan error, 1)
@@ -339,18 +367,22 @@ func (s *sweeper) work(ctx context.Context, doing string, part func(context.Cont
 
 // fail gives the comparison up for now.
 func (s *sweeper) fail(err error) {
-	s.sweepFirst = s.inHand.erase
+	kind := s.inHand.kind
+	s.sweepFirst = kind != watermark.Sweeps
 	s.end()
 	pause := max(s.cfg.Interval, s.retry.NextBackOff())
 	s.next = s.cfg.now().Add(pause)
-	if line, _, _ := strings.Cut(err.Error(), "\n"); !s.sweepFirst {
-		s.failed++
-		s.state.mark.ChangeSweep(func(x *watermark.Sweep) {
-			x.Failure = fmt.Sprintf("it failed %s in a row and is tried again at %s: %s",
-				terminal.Plural(s.failed, "time"), s.next.UTC().Format(time.RFC3339), line)
-		})
+	s.failed++
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	failure := fmt.Sprintf("it failed %s in a row and is tried again at %s: %s", terminal.Plural(s.failed, "time"),
+		s.next.UTC().Format(time.RFC3339), line)
+	switch kind {
+	case watermark.Sweeps:
+		s.state.mark.ChangeSweep(func(x *watermark.Sweep) { x.Failure = failure })
+	case watermark.Replays:
+		s.state.mark.ChangePart(func(x *watermark.Part) { x.Failure = failure })
 	}
-	s.cfg.Log.Warn("sweep failed, it is tried again", zap.Error(err), zap.Duration("in", pause))
+	s.cfg.Log.Warn(string(kind)+" failed, it is tried again", zap.Error(err), zap.Duration("in", pause))
 	s.board.change(func(status *Status) { status.Sweep.Error, status.Sweep.Next = err.Error(), s.next.UTC() })
 }
 
@@ -371,7 +403,7 @@ func (s *sweeper) end() {
 	if w.working != nil {
 		s.cfg.Log.Debug("sweep cut short", zap.Error(<-w.working))
 	}
-	if s.inHand = nil; !w.erase {
+	if s.inHand = nil; w.kind == watermark.Sweeps {
 		s.state.mark.HandSweepOver()
 	}
 	s.board.sweeping("")

@@ -54,7 +54,7 @@ func (w *writer) commit(tx watermark.Transaction) error {
 	w.state.dedup.committed(w.state.mark.Settled, now)
 	if r := tx.Watermark.Replayed; r != w.replayed {
 		w.cfg.Log.Info("replay finished", zapInstant("from", r.From), zapRequest(r.Request),
-			zap.Int64("rows", r.Rows))
+			zap.Int64("rows", r.Rows), zap.String("left", r.Left))
 	}
 	w.written, w.replayed = now, tx.Watermark.Replayed
 	w.told = tx.Watermark.Trouble

@@ -165,7 +165,7 @@ func (c *Comparison) Look(ctx context.Context) error {
 		large := s.row != nil && c.tooLarge(s.row)
 		if c.letters[id] = large || s.reject != nil; !c.letters[id] {
 			delete(c.letters, id)
-		} else if !s.named && (large || c.hasLetter(id, watermark.DeadLetterHash(s.reject.Row))) {
+		} else if !s.named && !s.again && (large || c.hasLetter(id, watermark.DeadLetterHash(s.reject.Row))) {
 			c.Forget(id)
 		}
 	}

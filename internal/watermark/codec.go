@@ -65,6 +65,9 @@ func (w *Watermark) impossible() string {
 	if w.Replay != nil {
 		ends = append(slices.Clone(ends), w.Replay.Ends...)
 	}
+	if w.Part != nil {
+		ends = append(slices.Clone(ends), w.Part.Ends...)
+	}
 	switch {
 	case w.Partitions < 1:
 		return fmt.Sprintf("partitions is %d, expected 1 or more", w.Partitions)
@@ -94,11 +97,15 @@ func DecodeRequest(resource string, id int64, value []byte) (Request, error) {
 		return Request{}, fmt.Errorf("request %d names resource %q under the key %q", id, r.Resource, resource)
 	case r.UID == "":
 		return Request{}, fmt.Errorf("request %d has no uid", id)
-	case r.Kind != Reset && r.Kind != Sweeps && r.Kind != Erases:
-		return Request{}, fmt.Errorf("request %d is of kind %q: expected %q, %q or %q", id, r.Kind, Reset, Sweeps,
-			Erases)
+	case !slices.Contains(Kinds, r.Kind):
+		return Request{}, fmt.Errorf("request %d is of kind %q: expected one of %q", id, r.Kind, Kinds)
 	case r.Kind == Erases && (len(r.Rows) == 0 || len(r.Rows) > MostErased):
 		return Request{}, fmt.Errorf("request %d erases %d rows: expected 1 to %d", id, len(r.Rows), MostErased)
+	case r.Kind == Replays && len(r.Rows) > MostReplayed:
+		return Request{}, fmt.Errorf("request %d replays %d named rows: expected %d at most", id, len(r.Rows),
+			MostReplayed)
+	case r.Kind == Replays && len(r.Rows) == 0 && r.From == nil:
+		return Request{}, fmt.Errorf("request %d is a replay without a time and without rows", id)
 	case r.ConfirmedDeletes < 0:
 		return Request{}, fmt.Errorf("request %d confirms %d deletions: expected 0 or more", id, r.ConfirmedDeletes)
 	case r.Kind == Reset && r.To == nil:

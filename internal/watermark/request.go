@@ -7,9 +7,11 @@ type Kind string
 
 // The kinds of requests.
 const (
-	Reset  Kind = "reset" // publish again every row with updated_at at or after To
-	Sweeps Kind = "sweep" // compare the whole topic with the source and repair it
-	Erases Kind = "erase" // delete Rows from the topic, once the source has them no longer
+	Reset   Kind = "reset"  // publish again every row with updated_at at or after To
+	Sweeps  Kind = "sweep"  // compare the whole topic with the source and repair it
+	Erases  Kind = "erase"  // delete Rows from the topic, once the source has them no longer
+	Replays Kind = "replay" // publish again Rows, or the rows with updated_at from From on and before To
+	Cancels Kind = "cancel" // end the replays in hand, of either kind
 )
 
 // maxRequestBytes bounds a record of the requests topic. The largest that the command line writes has a
@@ -24,18 +26,23 @@ type Request struct {
 	// Topic is the topic of the record, or "" if it was not read from one.
 	Topic string `json:"-"`
 	// UID is the request's own id, which is random.
-	UID      string           `json:"uid"`
-	Resource string           `json:"resource"`
-	Kind     Kind             `json:"kind"`
-	To       *schemas.Instant `json:"to,omitempty"` // of a reset
+	UID      string `json:"uid"`
+	Resource string `json:"resource"`
+	Kind     Kind   `json:"kind"`
+	// From and To are those of a reset or a replay. Each of a replay's may be nil.
+	From *schemas.Instant `json:"from,omitempty"`
+	To   *schemas.Instant `json:"to,omitempty"`
 	// Schema, of a reset, is the schema of PostgreSQL in which another table or view of the resource's name is
 	// right. "": the one before.
 	Schema string `json:"schema,omitempty"`
 	// ConfirmedDeletes is how many rows a sweep or an erase may delete beyond the day's budget. An erase is
 	// confirmed only if it confirms all its rows.
 	ConfirmedDeletes int `json:"confirmed_deletes,omitempty"`
-	// Rows are the ids of an erase, MostErased at most.
+	// Rows are the ids of an erase, MostErased at most, or of a replay, MostReplayed at most.
 	Rows []int64         `json:"rows,omitempty"`
 	By   string          `json:"by"` // user@host
 	At   schemas.Instant `json:"at"`
 }
+
+// Kinds are all kinds of requests.
+var Kinds = []Kind{Reset, Sweeps, Erases, Replays, Cancels}

@@ -58,6 +58,8 @@ type Watermark struct {
 	// Replay is the replay in hand. Replayed is the last one that was finished. Each may be nil.
 	Replay   *Replay   `json:"replay,omitempty"`
 	Replayed *Replayed `json:"replayed,omitempty"`
+	// Part is the replay of a part that waits or is in hand. It may be nil. Replayed is its result, too.
+	Part *Part `json:"part,omitempty"`
 	// Sweep is the sweep that waits or is in hand. It may be nil.
 	Sweep *Sweep `json:"sweep,omitempty"`
 	// LastSweep is when the last sweep was finished. It is MinInstant before the first one.
@@ -177,6 +179,8 @@ type Replayed struct {
 	Began      schemas.Instant `json:"began"`
 	Ended      schemas.Instant `json:"ended"`
 	Rows       int64           `json:"rows"`
+	// Left is what it has left undone and why, or "".
+	Left string `json:"left,omitempty"`
 }
 
 // Sweep is a sweep that was asked for or became due, and is not finished yet.
@@ -218,6 +222,13 @@ func (w *Watermark) ChangeSweep(change func(*Sweep)) {
 	s := *w.Sweep
 	change(&s)
 	w.Sweep = &s
+}
+
+// ChangePart changes a copy of the replay of a part, as ChangeSweep does of the sweep.
+func (w *Watermark) ChangePart(change func(*Part)) {
+	p := *w.Part
+	change(&p)
+	w.Part = &p
 }
 
 // HandSweepOver takes the attempt in hand back, because an attempt that ends as planned does not count as a

@@ -41,8 +41,8 @@ func OpenService(ctx context.Context, cfg *config.Config, cluster *producer.Clus
 				fold func(watermark.Published) error) ([]int64, error) {
 				return producer.ReadTopic(ctx, cluster, r, from, wanted, fold)
 			},
-			Source: poller.CompareSource(source, poller.Request{From: start, Identity: marks[r.Name].Identity},
-				func() schemas.Instant { return schemas.InstantOf(time.Now()) }, read)}
+			Source: poller.CompareSource(source, poller.Request{From: start, Identity: marks[r.Name].Identity,
+				Everywhere: true}, func() schemas.Instant { return schemas.InstantOf(time.Now()) }, read)}
 	}
 	return compare, sources.Close, nil
 }
