@@ -43,6 +43,8 @@ type world struct {
 	// narrow: a pass that need not be complete may read the newest rows alone. heldAt, if it is not MaxInstant,
 	// is what settled does not pass for now. lostFrom, if not nil, is where the next pass finds out that what
 	// was read before does not count. mostDeferred, if it is not 0, is how many rows are deferred at once.
+	// One batch in cutsOff is the last one of its read.
+	cutsOff      int
 	narrow       bool
 	heldAt       schemas.Instant
 	lostFrom     *schemas.Instant
@@ -91,6 +93,11 @@ type acceptedReplay struct {
 	// settled is where settled stood. What came after that a replica that lags does not show to the pass that
 	// ends the replay: such a row was sent just before, and is not sent again.
 	settled schemas.Instant
+	// ended is the length of the topic when it was cancelled, or was over if it is of a part, and 0 until then.
+	ended   int
+	request int64
+	part    *watermark.Part
+	wants   map[int64]bool // rows of a part that were in the topic
 }
 
 const modelOverlap = 10 * time.Second
@@ -108,7 +115,7 @@ func newWorld(t *rapid.T, played rounds.Played) *world {
 		unborn: map[int64]bool{}, notFound: map[int64]bool{}, lagging: map[int64]schemas.Instant{},
 		odd: map[int64]bool{}, unsure: map[int64]bool{}, written: map[int64]uint64{}, history: map[int64][]past{},
 		polls:   map[schemas.Instant]schemas.Instant{},
-		settled: schemas.MinInstant, grain: 1, heldAt: schemas.MaxInstant, played: played}
+		settled: schemas.MinInstant, grain: 1, cutsOff: 20, heldAt: schemas.MaxInstant, played: played}
 	w.config.Source, w.publishes, w.config.Sweep = w, w.publish, SweepConfig{}
 	w.config.Overlap, w.maxRecordBytes = modelOverlap, 1<<20
 	w.maxRows = func() int { return 1 + w.writing.IntN(20) }
@@ -169,7 +176,7 @@ func (w *world) readByDay(rows []row, done *Done, settled schemas.Instant, emit 
 			return err
 		}
 		rows = rows[n:]
-		if w.reading.IntN(20) == 0 {
+		if w.reading.IntN(w.cutsOff) == 0 {
 			return errors.New("connection reset")
 		}
 	}
@@ -237,7 +244,7 @@ func (w *world) readInOrder(r Request, settled schemas.Instant, emit func(Batch)
 			return err
 		}
 		rows = rows[n:]
-		if w.reading.IntN(20) == 0 {
+		if w.reading.IntN(w.cutsOff) == 0 {
 			return errors.New("connection reset")
 		}
 	}
@@ -315,14 +322,17 @@ func (w *world) publish(_ context.Context, tx watermark.Transaction) error {
 			w.t.Fatalf("a tombstone for row %d, which the source has", id)
 		}
 	}
-	before, now := w.mark.Replay, tx.Watermark.Replay
+	mark := w.mark
+	before, now := mark.Replay, tx.Watermark.Replay
 	if err := w.commit(tx); err != nil {
 		return err
 	}
+	w.followReplays(mark)
 	if now != nil && (before == nil || before.Request != now.Request) {
 		for _, q := range w.asked { // the reset as it was asked for: the watermark's From may be an earlier one's
 			if q.ID == now.Request {
-				w.replays = append(w.replays, acceptedReplay{*q.To, len(w.topic), now.Settled})
+				w.replays = append(w.replays, acceptedReplay{from: *q.To, at: len(w.topic), settled: now.Settled,
+					request: q.ID})
 			}
 		}
 	}
@@ -330,6 +340,67 @@ func (w *world) publish(_ context.Context, tx watermark.Transaction) error {
 		return errUnknown
 	}
 	return nil
+}
+
+// followReplays notes what the last transaction says of the replays that were in hand before it. A replay of a
+// part has sent each row that it wanted, or says how many it left: each has a record since it was accepted.
+func (w *world) followReplays(before watermark.Watermark) {
+	part, now, done := before.Part, w.mark.Part, w.mark.Replayed
+	if part != nil && (now == nil || now.Request != part.Request) {
+		r := &w.replays[slices.IndexFunc(w.replays, func(r acceptedReplay) bool {
+			return r.part != nil && r.part.Request == part.Request
+		})]
+		r.ended = len(w.topic)
+		w.played.Count("a part is replayed", done.Rows > 0 && done.Left == "")
+		w.played.Count("a replay of a part is cancelled", done.Left == "cancelled" && done.Rows > 0)
+		left, sent := 0, map[int64]bool{}
+		_, _ = fmt.Sscanf(done.Left, "%d", &left)
+		for _, record := range w.topic[r.at:] {
+			sent[record.ID] = true
+		}
+		for id := range r.wants {
+			if !sent[id] && done.Left != "cancelled" {
+				left--
+			}
+		}
+		if left < 0 {
+			w.t.Fatalf("a replay of %v sent %v, and says %+v", r.wants, sent, done)
+		}
+	}
+	if now != nil && (part == nil || part.Request != now.Request) {
+		r := acceptedReplay{at: len(w.topic), part: now, wants: map[int64]bool{}}
+		for _, record := range w.topic {
+			if r.wants[record.ID] = r.of(record.ID, record.UpdatedAt) && !record.Tombstone &&
+				record.UpdatedAt >= w.config.Start; !r.wants[record.ID] {
+				delete(r.wants, record.ID)
+			}
+		}
+		w.replays = append(w.replays, r)
+	}
+	if before.Replay == nil || before.AsOf == schemas.MinInstant {
+		return
+	}
+	for _, q := range w.asked {
+		if q.Kind != watermark.Cancels || q.ID <= before.Request || q.ID > w.mark.Request {
+			continue
+		}
+		for i := range w.replays {
+			if r := &w.replays[i]; r.part == nil && r.ended == 0 && r.request < q.ID {
+				r.ended = len(w.topic)
+			}
+		}
+		w.played.Count("a reset is cancelled", true)
+	}
+}
+
+// of reports whether the replay sends a row again that was updated then.
+func (r *acceptedReplay) of(id int64, updated schemas.Instant) bool {
+	if r.part == nil {
+		return true
+	}
+	at := updated.Millis()
+	return (r.part.IDs == nil || slices.Contains(r.part.IDs, id)) && at >= r.part.From.Millis() &&
+		at < r.part.To.Millis()
 }
 
 // work is shop's, with new chances.
@@ -440,6 +511,34 @@ func (w *world) takeOver() {
 func (w *world) reset() {
 	to := w.now.Add(-time.Duration(rapid.IntRange(0, 60_000_000).Draw(w.t, "back")) * time.Microsecond)
 	w.ask(watermark.Request{Kind: watermark.Reset, To: &to})
+}
+
+// replayPart asks for a replay of a range, or of some rows.
+func (w *world) replayPart() int64 {
+	r := watermark.Request{Kind: watermark.Replays}
+	if rapid.IntRange(0, 3).Draw(w.t, "named") == 0 {
+		r.Rows = []int64{rapid.Int64Range(1, modelRows).Draw(w.t, "named row"), modelRows}
+	} else {
+		from := w.now.Add(-time.Duration(rapid.IntRange(0, 300_000_000).Draw(w.t, "since")) * time.Microsecond)
+		to := from.Add(time.Duration(rapid.IntRange(0, 400_000_000).Draw(w.t, "until")) * time.Microsecond)
+		r.From, r.To = &from, &to
+	}
+	return w.ask(r)
+}
+
+// cancels lets a replay that was asked for go on for a while, and cancels it.
+func (w *world) cancels() {
+	w.cutsOff = 3
+	for range rapid.IntRange(0, 4).Draw(w.t, "steps of the replay") {
+		if w.poll(); w.sweeps != nil {
+			for range rapid.IntRange(0, 9).Draw(w.t, "of the replay") {
+				w.sweeps.step(w.t)
+			}
+		}
+		w.change(false)
+	}
+	w.cutsOff = 20
+	w.ask(watermark.Request{Kind: watermark.Cancels})
 }
 
 // pass lets time pass.
@@ -573,7 +672,9 @@ func TestWhateverHappensTheTopicConvergesWithoutStaleOrDoubleRecords(t *testing.
 			case 7:
 				w.takeOver()
 			case 8:
-				w.reset()
+				if w.reset(); rapid.Bool().Draw(t, "cancelled") {
+					w.cancels()
+				}
 			case 9:
 				w.lost = w.ordered && rapid.IntRange(0, 3).Draw(t, "another database") == 0
 				w.change(futures)
@@ -607,7 +708,7 @@ func TestWhateverHappensTheTopicConvergesWithoutStaleOrDoubleRecords(t *testing.
 		"settled moves":      3, "settled goes back": 0.15, "a replay begins": 0.7, "a replay ends": 0.6,
 		"a takeover": 5, "a resource is blocked": 1.5, "a poll is cut off": 0.25, "a transaction is aborted": 0.2,
 		"a commit of unknown outcome": 0.25, "an older state is shown": 0.3, "a row is deferred": 0.5,
-		"more rows than are deferred": 0.05,
+		"more rows than are deferred": 0.05, "a reset is cancelled": 0.1,
 	})
 }
 
@@ -667,7 +768,7 @@ func (w *world) check(t *rapid.T) {
 			t.Fatalf("row %d steps back from %v to %v at record %d", r.ID, was, r.row, i)
 		}
 		version := fmt.Sprint(r.ID, r.row.content)
-		if before, there := seenTwice[version]; there && !w.replayed(before, i) {
+		if before, there := seenTwice[version]; there && !w.replayed(before, i, r.row) {
 			t.Fatalf("version %d of row %d is there twice, at %d and %d", r.row.content, r.ID, before, i)
 		}
 		ours[r.ID], newest[r.ID], at[r.ID], seenTwice[version] = r.row, r.row, i, i
@@ -681,6 +782,9 @@ func (w *world) check(t *rapid.T) {
 		}
 		w.played.Count("a row is checked", true)
 		for _, replay := range w.replays {
+			if replay.part != nil || replay.ended > 0 {
+				continue
+			}
 			w.played.Count("a row of a replay is checked", row.updatedAt >= replay.from)
 			if row.updatedAt >= replay.from && at[id] < replay.at && !w.unsure[id] &&
 				(!w.replicas || row.updatedAt < replay.settled) {
@@ -695,9 +799,11 @@ func olderThan(a, b row) bool {
 	return cmp.Or(cmp.Compare(a.updatedAt.Millis(), b.updatedAt.Millis()), cmp.Compare(a.content, b.content)) < 0
 }
 
-// replayed says whether a replay began between the two records.
-func (w *world) replayed(first, second int) bool {
-	return slices.ContainsFunc(w.replays, func(r acceptedReplay) bool { return first < r.at && r.at <= second })
+// replayed says whether a replay of the row began between the two records, and was not over at the second.
+func (w *world) replayed(first, second int, row row) bool {
+	return slices.ContainsFunc(w.replays, func(r acceptedReplay) bool {
+		return first < r.at && r.at <= second && (r.ended == 0 || second < r.ended) && r.of(row.id, row.updatedAt)
+	})
 }
 
 func sortedIDs[V any](m map[int64]V) []int64 { return slices.Sorted(maps.Keys(m)) }

@@ -161,7 +161,7 @@ func (w *world) mishap() {
 		w.step()
 	case 9: // the topic is emptied, and nothing tells it from the one before
 		w.poller.sweeper.end()
-		w.topic, w.replays, w.mark.Replay = nil, nil, nil
+		w.topic, w.replays, w.mark.Replay, w.mark.Part = nil, nil, nil, nil
 		w.takeOver()
 	case 0: // an update that does not touch updated_at
 		if there {
@@ -298,7 +298,7 @@ func TestASweepRepairsWhateverPollsCannotSee(t *testing.T) {
 		defer func() { w.poller.sweeper.end() }()
 		for range rapid.IntRange(20, 80).Draw(t, "steps") {
 			w.pass(500 * time.Millisecond)
-			switch rapid.IntRange(0, 17).Draw(t, "step") { // the lowest are drawn most often
+			switch rapid.IntRange(0, 18).Draw(t, "step") { // the lowest are drawn most often
 			case 0, 1, 2:
 				for range rapid.IntRange(1, 20).Draw(t, "of the sweep") {
 					w.sweeps.step(t)
@@ -317,7 +317,13 @@ func TestASweepRepairsWhateverPollsCannotSee(t *testing.T) {
 			case 14:
 				w.askSweep()
 			case 15:
-				w.reset()
+				if w.reset(); rapid.IntRange(0, 2).Draw(t, "cancelled") == 2 {
+					w.cancels()
+				}
+			case 18:
+				if w.replayPart(); rapid.Bool().Draw(t, "cancelled") {
+					w.cancels()
+				}
 			case 16:
 				id := rapid.Int64Range(1, modelRows+3).Draw(t, "erased")
 				delete(w.notFound, id) // an erase has no full reading: it goes by its looks alone
@@ -342,6 +348,7 @@ func TestASweepRepairsWhateverPollsCannotSee(t *testing.T) {
 		if w.mark.Swept.Left != "" {
 			t.Fatalf("sweeps end with %q", w.mark.Swept.Left)
 		}
+		w.replayedWhole(t)
 		w.check(t)
 		w.checkSwept(t)
 	})
@@ -349,12 +356,33 @@ func TestASweepRepairsWhateverPollsCannotSee(t *testing.T) {
 		"a row is checked": 2, "rows are published": 2, "a sweep ends": 1, "a tombstone": 0.1, "settled moves": 3,
 		"a replay ends": 0.6, "a takeover": 5, "a resource is blocked": 2, "a poll is cut off": 0.4,
 		"an older state is shown": 0.4, "a row is deferred": 0.5, "a row blinks": 0.3,
+		"a part is replayed": 0.9, "a replay of a part is cancelled": 0.03, "a reset is cancelled": 0.08,
 	})
+}
+
+// replayedWhole replays every row, until a replay leaves none, but for those that cannot be published any more.
+// Each older state is shown once.
+func (w *world) replayedWhole(t *rapid.T) {
+	everything := schemas.MinInstant
+	for range 4 {
+		w.rest(t, w.ask(watermark.Request{Kind: watermark.Replays, From: &everything}))
+		left := 0
+		_, _ = fmt.Sscanf(w.mark.Replayed.Left, "%d", &left)
+		for id, row := range w.rows {
+			if _, there := w.newest(id); there && row.bad {
+				left--
+			}
+		}
+		if left <= 0 {
+			return
+		}
+	}
+	t.Fatalf("replays of every row end with %+v", w.mark.Replayed)
 }
 
 // rest lets time pass until the sweep that was asked for by request id is finished.
 func (w *world) rest(t *rapid.T, id int64) {
-	for n, good := 0, 0; good < 3 || w.mark.Sweep != nil || w.mark.Request < id; n++ {
+	for n, good := 0, 0; good < 3 || w.mark.Sweep != nil || w.mark.Part != nil || w.mark.Request < id; n++ {
 		if n > 1000 {
 			t.Fatalf("the sweep does not end: %+v", w.poller.Status().Sweep)
 		}
