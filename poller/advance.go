@@ -200,14 +200,14 @@ func (s *state) noteSource() error {
 }
 
 // lose gives up the cursor and the floor, and moves settled back to lost.From. All rows from settled on
-// have to be read again, without those of a load that goes on. A takeover, which comes next, reads back their
-// published versions. lose reports whether it changed anything. If not, a takeover would lead to the same.
+// have to be read again, without those of a load that goes on. So a replay that is cancelled goes back there at
+// most. A takeover, which comes next, reads back their published versions. lose reports whether it changed anything. If not, a takeover would lead to the same.
 func (s *state) lose(lost *LostError) (changed bool) {
 	from := max(lost.From, s.settings.Start)
 	back := from < s.mark.Settled
 	if r := s.mark.Replay; r != nil && from < r.Settled {
 		lower := *r
-		lower.Settled = from
+		lower.Settled, changed = from, true
 		s.mark.Replay = &lower
 	}
 	identity := s.mark.Identity
@@ -215,7 +215,7 @@ func (s *state) lose(lost *LostError) (changed bool) {
 		identity = identity.Anew()
 	}
 	load := s.mark.Load.Back(from, max(s.mark.Settled, s.settings.Start))
-	if !back && s.mark.Cursor == nil && s.mark.Floor == nil && reflect.DeepEqual(load, s.mark.Load) &&
+	if !changed && !back && s.mark.Cursor == nil && s.mark.Floor == nil && reflect.DeepEqual(load, s.mark.Load) &&
 		reflect.DeepEqual(identity, s.mark.Identity) {
 		return false
 	}
@@ -254,8 +254,8 @@ func (s *state) beginReplay(r watermark.Request, now schemas.Instant, ends []int
 // cancelReplays ends the replays in hand, and returns how many these were. reset says that the caller has to
 // end with a takeover.
 //
-// When a reset is cancelled, settled goes on where it stood before (lose keeps that true): every row below is
-// published, and none can appear there. The passes of the replay may have read rows behind it that dedup has
+// When a reset is cancelled, settled goes on where it stood before: every row below is published, and none can
+// appear there (Request.Passed, lose). The passes of the replay may have read rows behind it that dedup has
 // forgotten, because their cursor, load or floor had passed them. So these are given up, and a takeover reads
 // back every version from settled on, those that the replay published too. None of them is published again.
 // Before the first load is complete, a replay is a part of it, and goes on.

@@ -134,7 +134,7 @@ func (w *world) push(_ context.Context, r Request, emit func(Batch) error) error
 	}
 	settled := w.settles()
 	if from := w.lostFrom; r.Kind == Pass && from != nil && r.Floor == nil && r.Cursor == nil &&
-		r.From <= max(*from, w.config.Start) {
+		max(r.From, r.Passed) <= max(*from, w.config.Start) {
 		w.lostFrom = nil // the watermark says so now
 	}
 	if from := w.lostFrom; r.Kind == Pass && from != nil {

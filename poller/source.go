@@ -48,6 +48,9 @@ type Request struct {
 	Kind Kind
 	// From is the instant at which a Pass starts: the watermark's settled. MinInstant: from the earliest row.
 	From schemas.Instant
+	// Passed, of a Pass in a replay, is where settled stood before. If earlier rows may appear again, although
+	// a pass from From on would meet them, the read ends with a *LostError: the replay may be cancelled.
+	Passed schemas.Instant
 	// Cursor is where a Pass that was cut short goes on. A batch of that pass named it. nil means at From.
 	Cursor *watermark.Cursor
 	// Load is the place of a load that a Pass goes on with. A batch of a pass named it. nil means none.

@@ -60,7 +60,11 @@ func (s *state) nextPass(at Moment) Request {
 	s.deadLetters.beyond.newPass()
 	s.from, s.wanted, s.readBegan = max(s.mark.Settled, s.settings.Start), nil, at
 	complete := s.settings.Eager || s.mark.Replay != nil || s.passes == 0
-	return Request{Kind: Pass, From: s.from, Complete: complete, Cursor: s.mark.Cursor, Load: s.mark.Load,
+	passed := s.from
+	if s.mark.Replay != nil {
+		passed = max(passed, s.mark.Replay.Settled)
+	}
+	return Request{Kind: Pass, From: s.from, Passed: passed, Complete: complete, Cursor: s.mark.Cursor, Load: s.mark.Load,
 		Rows: s.mark.Rows, Floor: s.mark.Floor, Identity: s.mark.Identity, Fields: s.expectedFields(),
 		Started: at.Wall}
 }

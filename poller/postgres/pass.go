@@ -29,6 +29,7 @@ type pass struct {
 	clock     *clock // of its beginning. Rows that it does not show are for the next pass
 	settled   schemas.Instant
 	from      schemas.Instant // settled, or where the passes begin that follow the load
+	passed    schemas.Instant // where settled has been: from, or later in a replay
 	resumed   bool            // at a cursor
 	firstLoad bool            // from is before every row
 	undated   bool            // settled is, so rows without updated_at are read
@@ -78,11 +79,12 @@ type part struct {
 // newPass returns the pass for a request. Rows before start are not wanted. before is the load that this pass
 // follows, or nil. A bad chunk of the load is one of this pass too.
 func newPass(r poller.Request, start schemas.Instant, hs *horizons, before *pass) *pass {
-	p := &pass{horizons: hs, settled: r.From, from: r.From, started: r.Started, blocks: firstBlocks,
+	p := &pass{horizons: hs, settled: r.From, from: r.From, passed: r.Passed, started: r.Started, blocks: firstBlocks,
 		published: r.Rows > 0 && (r.Cursor != nil || r.Load != nil)}
 	if r.Load != nil {
 		p.from = max(p.from, r.Load.Before)
 	}
+	p.passed = max(p.passed, p.from)
 	if before != nil {
 		p.good, p.bad, p.moved = before.good, before.bad, before.moved
 	}
@@ -104,8 +106,8 @@ func (p *pass) inherit(r poller.Request) {
 	if c.standby {
 		first = p.horizons.replayed == nil && id != nil && id.Table != 0 && id.Started == schemas.MinInstant
 	}
-	back := c.time.Add(p.horizons.allowed) < p.from.Add(p.horizons.overlap)
-	if first && back && c.known && !p.firstLoad {
+	back := c.time.Add(p.horizons.allowed) < p.passed.Add(p.horizons.overlap)
+	if first && back && c.known && (!p.firstLoad || p.passed > p.from) {
 		p.horizons.wentBack(c.time)
 	}
 }
@@ -153,7 +155,7 @@ func (p *pass) look(ctx context.Context, r *chunkReader, of poller.Request) (err
 // further than settled allows, or another database answers. An error for the first of these goes back
 // furthest and asks for a sweep, so it covers the others.
 func (p *pass) lost(r poller.Request, start schemas.Instant) *poller.LostError {
-	if from := max(p.horizons.consumeBack(), start); from < p.from {
+	if from := max(p.horizons.consumeBack(), start); from < p.passed {
 		return &poller.LostError{From: from, Sweep: true, Why: fmt.Sprintf("the database's clock was set back (or "+
 			"overlap was raised): it says %s. Rows with stamps from %s on are read again", p.clock.time, from)}
 	}

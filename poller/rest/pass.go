@@ -42,7 +42,8 @@ type openWindow struct {
 
 // planPass finds the days of a pass.
 func (s *Source) planPass(ctx context.Context, rd *read) error {
-	if err := s.calendar.wentBack(rd.req.From); err != nil && rd.req.From > s.cfg.Start {
+	passed := max(rd.req.From, rd.req.Passed)
+	if err := s.calendar.wentBack(passed); err != nil && passed > s.cfg.Start {
 		return err
 	}
 	rd.from, rd.last = s.first(rd, s.calendar.margin), s.calendar.lastOver()
