@@ -297,3 +297,19 @@ func TestACancelledResetDoesNotPassWhatALossHasUndone(t *testing.T) {
 		t.Errorf("settled is %v, want %v", got, lost)
 	}
 }
+
+// The look has shown the version before, and the poll comes before the replay is acted upon.
+func TestARowThatChangesAfterTheLookOfAReplayIsNotSentAsItWas(t *testing.T) {
+	s := hourly(t, nil)
+	before := len(s.topic)
+	s.replay(-24*time.Hour, time.Hour)
+	for len(s.lookups) == 0 {
+		s.poll()
+	}
+	s.rows[5] = s.row(5, time.Minute, 2)
+	s.awaitReplay()
+	if n := s.sent(before)[5]; n != 1 {
+		t.Errorf("it is sent %d times", n)
+	}
+	s.wants(s.rows[5])
+}

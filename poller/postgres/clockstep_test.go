@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -72,6 +73,27 @@ func TestWhatIsStampedByAClockThatWasSetBackIsRead(t *testing.T) {
 			r.poll()
 			if r.sameAs(s); r.lost != 1 || r.settled > s.instant("SELECT now()") {
 				t.Errorf("lost %d times, settled %s: it does not go by the new clock", r.lost, r.settled)
+			}
+		})
+	}
+}
+
+// A replay reads these rows anyway. It may be cancelled, so it says that settled does not hold any more.
+func TestAReplayNoticesThatTheClockWasSetBack(t *testing.T) {
+	for name, successor := range map[string]bool{"while it is polled": false, "while no owner lives": true} {
+		t.Run(name, func(t *testing.T) {
+			s := openShopWithAClock(t, "")
+			s.exec(put(1, "now()"))
+			r := s.readerOf(shortOverlap)
+			r.settles(s.instant("SELECT max(updated_at) FROM orders"))
+			passed := r.settled
+			s.setClock("-1 hour")
+			if successor {
+				r.source = s.readerOf(shortOverlap).source
+			}
+			r.settled, r.cursor, r.floor = schemas.MinInstant, nil, nil
+			if err := r.readOnce(poller.Request{Passed: passed}); !errors.As(err, new(*poller.LostError)) {
+				t.Errorf("it ends with %v", err)
 			}
 		})
 	}
