@@ -137,6 +137,9 @@ func (r *following) step(now health.Resource) (step, text string) {
 	if text = requestText(now); now.Sweep != nil && now.Sweep.Tried == nil && now.Sweep.Failure != "" {
 		text = "the sweep has not ended: " + now.Sweep.Failure
 	}
+	if now.Part != nil && now.Part.Failure != "" {
+		text = "the replay has not ended: " + now.Part.Failure
+	}
 	if !r.taken {
 		text = now.Owner + " takes it from here"
 	}
@@ -160,11 +163,14 @@ func (r *following) result(mark watermark.Watermark) (over bool, err error) {
 		if over = r.taken && mark.Replay == nil; !over {
 			break
 		}
-		if done := mark.Replayed; done != nil && r.is(done.RequestUID) {
-			r.env.print("%s: published again: %s since %s, in %s\n", r.Resource, terminal.Plural(done.Rows, "row"),
-				done.From, terminal.Duration(done.Ended.Sub(done.Began)))
-		} else {
-			err = fmt.Errorf("%s: the instance has not replayed it: see its log", r.Resource)
+		err = r.replayed(mark.Replayed, mark.Replayed != nil && r.is(mark.Replayed.RequestUID))
+	case watermark.Replays:
+		if over = r.taken && (mark.Part == nil || mark.Part.RequestUID != r.UID); over {
+			err = r.replayed(mark.Replayed, mark.Replayed != nil && mark.Replayed.RequestUID == r.UID)
+		}
+	case watermark.Cancels:
+		if over = r.taken; over {
+			r.env.print("%s: no replay is in hand any more\n", r.Resource)
 		}
 	case watermark.Erases:
 		waits := func(e watermark.Erase) bool { return e.RequestUID == r.UID }

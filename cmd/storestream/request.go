@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +19,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// order is what one call of sweep, erase or watermark reset asks of the running instance.
+// order is what one call of sweep, erase, replay or watermark reset asks of the running instance.
 type order struct {
 	watermark.Request        // of each resource, which is not set yet
 	what              string // the request in words: "a sweep"
@@ -33,10 +35,11 @@ func (o *order) flags(cmd *cobra.Command) {
 	if o.Kind != watermark.Erases {
 		cmd.Flags().BoolVar(&o.all, "all", false, "all enabled resources")
 	}
-	if o.Kind != watermark.Reset {
+	if o.Kind == watermark.Sweeps || o.Kind == watermark.Erases {
 		cmd.Flags().IntVar(&o.ConfirmedDeletes, confirmDeletes, 0, "`N` rows of each resource, or fewer, were "+
 			"deleted in the service: delete them, even beyond the day's budget")
 	}
+	cmd.Flags().StringVar(&o.Why, "why", "", "the reason, for others: `TEXT` of one line, 200 bytes at most")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	cmd.Flags().BoolVar(&o.wait, "wait", false, "stay until it is done")
 }
@@ -48,6 +51,9 @@ func (o *order) send(env *environment, cmd *cobra.Command, names []string, quest
 	explain func(cluster *producer.Cluster, names []string) error) error {
 	if o.all == (len(names) > 0) {
 		return usagef(cmd, "expected one or more resources, or --all")
+	}
+	if len(o.Why) > watermark.MostWhy || strings.ContainsFunc(o.Why, unicode.IsControl) {
+		return usagef(cmd, "--why: expected one line of at most %d bytes", watermark.MostWhy)
 	}
 	least := max(1, len(o.Rows))
 	if cmd.Flags().Changed(confirmDeletes) && o.ConfirmedDeletes < least {

@@ -33,7 +33,7 @@ date (watermark list).`,
 		RunE:          noCommand,
 	}
 	root.AddCommand(runCommand(env), checkCommand(env), watermarkCommand(env), verifyCommand(env),
-		sweepCommand(env), rowCommand(env), eraseCommand(env), tailCommand(env), schemaCommand(env),
+		sweepCommand(env), replayCommand(env), rowCommand(env), eraseCommand(env), requestsCommand(env), tailCommand(env), schemaCommand(env),
 		configCommand(env))
 	flags := root.PersistentFlags()
 	flags.StringVar(&env.configFile, "config", env.usualConfig(),

@@ -146,6 +146,9 @@ func notes(r health.Resource, deadLetters string) (notes []string) {
 	if r.Sweep != nil && r.Sweep.Failure != "" {
 		notes = append(notes, "the sweep has not ended: "+r.Sweep.Failure)
 	}
+	if r.Part != nil && r.Part.Failure != "" {
+		notes = append(notes, "the replay has not ended: "+r.Part.Failure)
+	}
 	if r.Policies.Mixed() {
 		remedy := "storestream sweep " + r.Name
 		if r.Swept != nil && r.Swept.Early > 0 { // a sweep leaves these as they are
@@ -203,6 +206,9 @@ func requestText(r health.Resource) string {
 	if r.Replay != nil {
 		parts = append(parts, "replaying from "+rowTime(r.Replay.From.Time()))
 	}
+	if r.Part != nil {
+		parts = append(parts, "replaying a part: "+partText(r.Part))
+	}
 	switch {
 	case r.Sweep != nil && r.Sweep.Tried == nil && r.Sweep.Failure != "":
 		parts = append(parts, "a sweep is tried again")
@@ -215,11 +221,7 @@ func requestText(r health.Resource) string {
 		parts = append(parts, "erasing "+terminal.Plural(n, "row"))
 	}
 	for _, p := range r.Pending {
-		what := "waits: " + string(p.Kind)
-		if p.To != nil {
-			what += " to " + pointerText(p.To)
-		}
-		parts = append(parts, what+" by "+p.By)
+		parts = append(parts, "waits: "+whatText(&p)+" by "+p.By)
 	}
 	return strings.Join(parts, "; ")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -38,7 +39,7 @@ published.`,
 		"one, although its name led to another one before (PostgreSQL)")
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		at, err := resetTime(cmd, to, time.Now())
+		at, err := pastTime(cmd, "to", to, time.Now())
 		if err != nil {
 			return err
 		}
@@ -51,15 +52,16 @@ published.`,
 	return cmd
 }
 
-// resetTime reads TIME, which must not lie in the future, because there are no rows to publish again.
-func resetTime(cmd *cobra.Command, text string, now time.Time) (schemas.Instant, error) {
+// pastTime reads the TIME of a flag, which must not lie in the future, because there are no rows to publish
+// again.
+func pastTime(cmd *cobra.Command, flag, text string, now time.Time) (schemas.Instant, error) {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
 		at, err = time.Parse(time.DateOnly, text)
 	}
 	if err != nil || at.After(now) {
-		return 0, usagef(cmd, "--to %q: expected a time that is over, in RFC 3339 with a zone, such as "+
-			"2026-11-20T09:30:00Z, or a day, such as 2026-11-20", text)
+		return 0, usagef(cmd, "--%s %q: expected a time that is over, in RFC 3339 with a zone, such as "+
+			"2026-11-20T09:30:00Z, or a day, such as 2026-11-20", flag, text)
 	}
 	return max(schemas.InstantOf(at), schemas.MinInstant), nil
 }
@@ -69,8 +71,14 @@ func explainReset(ctx context.Context, env *environment, cluster *producer.Clust
 	at schemas.Instant) error {
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 	defer cancel()
-	env.print("Every row with updated_at at or after %s is published again, at its newest state, and "+
-		"consumers see it a second time:\n\n", at)
+	return printRowsSince(ctx, env, cluster, names, at, fmt.Sprintf("Every row with updated_at at or after %s is "+
+		"published again, at its newest state, and consumers see it a second time:", at))
+}
+
+// printRowsSince prints at most how many rows of each resource were updated since a time.
+func printRowsSince(ctx context.Context, env *environment, cluster *producer.Cluster, names []string,
+	at schemas.Instant, text string) error {
+	env.print("%s\n\n", text)
 	rows := [][]string{{"RESOURCE", "ROWS, AT MOST"}}
 	for _, name := range names {
 		records, err := producer.RecordsSince(ctx, cluster, name, at)

@@ -124,6 +124,11 @@ func (s Snapshot) public() Snapshot {
 			hide(&sweep.Failure)
 			r.Sweep = &sweep
 		}
+		if r.Part != nil {
+			part := *r.Part
+			hide(&part.Failure)
+			r.Part = &part
+		}
 		if r.Settling != nil {
 			settling := *r.Settling
 			settling.Days = slices.Clone(settling.Days)

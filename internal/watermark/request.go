@@ -42,7 +42,12 @@ type Request struct {
 	Rows []int64         `json:"rows,omitempty"`
 	By   string          `json:"by"` // user@host
 	At   schemas.Instant `json:"at"`
+	// Why is the reason that the user gave, a line of MostWhy bytes at most.
+	Why string `json:"why,omitempty"`
 }
+
+// MostWhy limits the bytes of Request.Why.
+const MostWhy = 200
 
 // Kinds are all kinds of requests.
 var Kinds = []Kind{Reset, Sweeps, Erases, Replays, Cancels}

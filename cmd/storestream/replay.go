@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/connect"
+	"github.com/storestream/storestream/internal/terminal"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+)
+
+func replayCommand(env *environment) *cobra.Command {
+	var from, to string
+	o := order{Request: watermark.Request{Kind: watermark.Replays}}
+	cmd := &cobra.Command{
+		Use:       "replay RESOURCE... (--from TIME [--to TIME] | --ids ID,...)",
+		ValidArgs: schemas.Names(),
+		Args:      resourceArgs(0, math.MaxInt),
+		Short:     "Publish a part of the rows again, beside the polls",
+		Long: fmt.Sprintf(`Asks the running instance to publish rows again: those with updated_at from one time on
+and before another, or at most %d by id. A consumer sees each of them once more, as the topic has it. Polls go
+on, and settled stays where it is. TIME is RFC 3339, or a day (its start in UTC).
+
+It repairs nothing: a row that the service shows otherwise than the topic has it is left to polls and sweeps,
+and so is one that the topic does not have. A row that changes meanwhile is published once, as it is then.
+After a crash the next owner goes on where it was. One replay of a part at a time goes on for each resource.
+
+It asks first; where there is no terminal, it needs --yes. With --wait it stays until the rows are published,
+and exits with 3 if some were left. To publish everything from a time on, and read it from the service again,
+there is watermark reset.`, watermark.MostReplayed),
+		Example: "  storestream replay orders --from 2026-11-20 --to 2026-11-21\n" +
+			"  storestream replay orders --ids 1,2,3 --yes --wait",
+	}
+	cmd.Flags().StringVar(&from, "from", "", "rows updated at this `TIME` or later")
+	cmd.Flags().StringVar(&to, "to", "", "rows updated before this `TIME`. Without: up to now")
+	cmd.Flags().Int64SliceVar(&o.Rows, "ids", nil, "`ID`s of the rows")
+	o.flags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := o.part(cmd, from, to, args); err != nil {
+			return err
+		}
+		return o.send(env, cmd, unique(args), "Publish these again?", func(cluster *producer.Cluster,
+			names []string) error {
+			return o.explainPart(cmd.Context(), env, cluster, names)
+		})
+	}
+	cmd.AddCommand(requestsList(env, "list [RESOURCE...]", "Show the replays of the last seven days",
+		watermark.Replays, watermark.Reset), replayCancel(env))
+	return cmd
+}
+
+// part reads which rows are to be published again.
+func (o *order) part(cmd *cobra.Command, from, to string, resources []string) error {
+	if (from == "") == (len(o.Rows) == 0) || to != "" && from == "" {
+		return usagef(cmd, "expected --from, or --from and --to, or --ids")
+	}
+	if len(o.Rows) > 0 {
+		if len(resources) != 1 || len(o.Rows) > watermark.MostReplayed {
+			return usagef(cmd, "--ids: expected one resource and %d ids at most", watermark.MostReplayed)
+		}
+		o.what = "a replay of " + terminal.Plural(len(o.Rows), "row")
+		return nil
+	}
+	begin, err := pastTime(cmd, "from", from, time.Now())
+	if err != nil {
+		return err
+	}
+	o.From, o.what = &begin, "a replay from "+begin.String()
+	if to == "" {
+		return nil
+	}
+	end, err := pastTime(cmd, "to", to, time.Now())
+	if err == nil && end <= begin {
+		err = usagef(cmd, "--to %s: expected a time after --from", to)
+	}
+	o.To, o.what = &end, o.what+" to "+end.String()
+	return err
+}
+
+// explainPart says how much of each resource is published again. It returns an error if a replay is in hand
+// that the owner would refuse this one for.
+func (o *order) explainPart(ctx context.Context, env *environment, cluster *producer.Cluster,
+	names []string) error {
+	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
+	defer cancel()
+	marks, _, err := producer.ReadWatermarks(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if p := marks[name].Part; p != nil {
+			return fmt.Errorf("%s: a replay of a part is in hand since %s (%s of %s at most): wait for its end, or "+
+				"end it by `storestream replay cancel %s`", name, p.At, terminal.Count(p.Rows),
+				terminal.Plural(p.Of, "row"), name)
+		}
+	}
+	if o.From == nil {
+		env.print("Each of %s is published again, as the topic has it, and consumers see it once more.\n",
+			terminal.Plural(len(o.Rows), "row"))
+		return nil
+	}
+	return printRowsSince(ctx, env, cluster, names, *o.From, "These rows are published again, as the topic has "+
+		"them, and consumers see them once more. Those after --to are counted, and stay out:")
+}
+
+func replayCancel(env *environment) *cobra.Command {
+	o := order{Request: watermark.Request{Kind: watermark.Cancels}, what: "an end of its replays"}
+	cmd := &cobra.Command{
+		Use:       "cancel RESOURCE...",
+		ValidArgs: schemas.Names(),
+		Args:      resourceArgs(0, math.MaxInt),
+		Short:     "End the replays in hand",
+		Long: `Asks the running instance to end the replay of a part that is in hand, and one that watermark reset
+has begun. Rows that were published again stay so, and no further one is. After a reset, settled goes back to
+where it stood before. A reset that was asked for before the first load was complete is part of that load, and
+goes on.`,
+		Example: "  storestream replay cancel orders --yes",
+	}
+	o.flags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return o.send(env, cmd, unique(args), "End the replays in hand?", nil)
+	}
+	return cmd
+}
+
+// replayedText returns the result of a replay in a line.
+func replayedText(name string, r *watermark.Replayed) string {
+	text := name + ": published again: " + terminal.Plural(r.Rows, "row")
+	if r.From > schemas.MinInstant {
+		text += " since " + r.From.String()
+	}
+	text += ", in " + terminal.Duration(r.Ended.Sub(r.Began))
+	if r.Left != "" {
+		text += ". Left: " + r.Left
+	}
+	return text
+}
+
+// replayed prints the result of a replay that is over.
+func (r *following) replayed(done *watermark.Replayed, mine bool) error {
+	if done == nil || !mine {
+		return errors.New(r.Resource + ": the instance has not replayed it: see its log")
+	}
+	r.env.print("%s\n", replayedText(r.Resource, done))
+	if done.Left != "" {
+		return exitError{exitDifferent, errors.New(r.Resource + ": not all of it was published again")}
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/connect"
+	"github.com/storestream/storestream/cmd/storestream/internal/overview"
+	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/health"
+	"github.com/storestream/storestream/internal/terminal"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+)
+
+func requestsCommand(env *environment) *cobra.Command {
+	return requestsList(env, "requests [RESOURCE...]", "Show who asked the instances for what, and why",
+		watermark.Kinds...)
+}
+
+// requestsList makes a command that lists the requests of these kinds.
+func requestsList(env *environment, use, short string, kinds ...watermark.Kind) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:       use,
+		ValidArgs: schemas.Names(),
+		Args:      resourceArgs(0, math.MaxInt),
+		Short:     short,
+		Long: short + `. The topic of requests keeps them for seven days. What became of one is read from the
+watermark of its resource, which knows the request in hand and the last results of each kind. "accepted": an
+instance took it, and its result is not known any more, or its log says why it did nothing.
+
+By, host and why are what the writer of the record says: see docs/security.md.`,
+		Example: "  storestream " + strings.ReplaceAll(use, "[RESOURCE...]", "orders"),
+	}
+	if strings.HasPrefix(use, "list") {
+		cmd.Example = "  storestream replay list orders"
+	}
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return env.inKafka(cmd, func(cfg *config.Config, _ *schemas.Set, cluster *producer.Cluster) error {
+			all, err := readRequests(cmd.Context(), cfg, cluster, args, kinds)
+			if err != nil {
+				return err
+			}
+			if *asJSON {
+				return env.printJSON(all)
+			}
+			rows := [][]string{{"RESOURCE", "ASKED", "BY", "WHAT", "WHY", "RESULT"}}
+			for _, r := range all {
+				rows = append(rows, []string{r.Resource, rowTime(r.At.Time()), r.By, whatText(&r.Request),
+					cmp.Or(r.Why, "-"), r.Result})
+			}
+			return printTable(env.stdout, rows)
+		})
+	}
+	return cmd
+}
+
+// asked is a request, and what became of it.
+type asked struct {
+	ID int64 `json:"id"`
+	watermark.Request
+	Result string `json:"result"`
+}
+
+// readRequests returns the requests of these kinds for some resources, or for all if none is named, in order.
+func readRequests(ctx context.Context, cfg *config.Config, cluster *producer.Cluster, names []string,
+	kinds []watermark.Kind) ([]asked, error) {
+	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
+	defer cancel()
+	resources, err := overview.Read(ctx, cfg, cluster) // it has caught up with the requests
+	all := []asked{}
+	for i := range resources {
+		r := &resources[i]
+		if len(names) > 0 && !slices.Contains(names, r.Name) {
+			continue
+		}
+		for _, q := range cluster.Requests().After(r.Name, -1, "") {
+			if slices.Contains(kinds, q.Kind) {
+				all = append(all, asked{ID: q.ID, Request: q, Result: outcome(&q, r)})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b asked) int { return cmp.Compare(a.ID, b.ID) })
+	return all, err
+}
+
+// whatText returns the content of a request, in words.
+func whatText(q *watermark.Request) string {
+	text := string(q.Kind)
+	if q.From != nil {
+		text += " from " + pointerText(q.From)
+	}
+	if q.To != nil {
+		text += " to " + pointerText(q.To)
+	}
+	if len(q.Rows) > 0 {
+		text += " of " + terminal.Plural(len(q.Rows), "row")
+	}
+	if q.ConfirmedDeletes > 0 {
+		text += ", confirms " + terminal.Plural(q.ConfirmedDeletes, "deletion")
+	}
+	return text
+}
+
+// outcome returns what became of a request, as far as the watermark of its resource knows.
+func outcome(q *watermark.Request, r *health.Resource) string {
+	mark := &r.Mark
+	ended := func(text string) string { return strings.TrimPrefix(text, r.Name+": ") }
+	switch {
+	case r.Unreadable != nil:
+		return "unknown: the watermark cannot be read"
+	case slices.ContainsFunc(r.Pending, func(p watermark.Request) bool { return p.UID == q.UID }):
+		return "waits for an instance"
+	case mark.Replay != nil && mark.Replay.RequestUID == q.UID:
+		return "in hand: " + terminal.Plural(mark.Replay.Rows, "row") + " published"
+	case mark.Part != nil && mark.Part.RequestUID == q.UID:
+		return "in hand: " + partText(mark.Part)
+	case mark.Replayed != nil && mark.Replayed.RequestUID == q.UID:
+		return ended(replayedText(r.Name, mark.Replayed))
+	case mark.Sweep != nil && mark.Sweep.RequestUID == q.UID:
+		return "in hand"
+	case mark.Swept != nil && mark.Swept.RequestUID == q.UID:
+		return ended(sweepText(r.Name, mark.Swept))
+	case q.Kind == watermark.Erases:
+		return erasedText(q.UID, mark)
+	}
+	return "accepted"
+}
+
+// partText returns how far a replay of a part is.
+func partText(p *watermark.Part) string {
+	if p.Of == 0 {
+		return "its rows are looked for"
+	}
+	return fmt.Sprintf("%s of at most %s published again", terminal.Count(p.Rows), terminal.Plural(p.Of, "row"))
+}
+
+// erasedText returns what became of the rows of an erase.
+func erasedText(uid string, mark *watermark.Watermark) string {
+	waits, gone, stays := 0, 0, 0
+	for _, e := range mark.Erase {
+		if e.RequestUID == uid {
+			waits++
+		}
+	}
+	for _, e := range mark.Erased {
+		switch {
+		case e.RequestUID != uid:
+		case e.Left == "":
+			gone++
+		default:
+			stays++
+		}
+	}
+	if waits+gone+stays == 0 {
+		return "accepted"
+	}
+	return fmt.Sprintf("%d erased, %d stay, %d in hand", gone, stays, waits)
+}
