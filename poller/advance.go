@@ -261,9 +261,8 @@ func (s *state) beginReplay(r watermark.Request, now schemas.Instant, ends []int
 // Before the first load is complete, a replay is a part of it, and goes on.
 func (s *state) cancelReplays(now schemas.Instant) (ended int, reset bool) {
 	const cancelled = "cancelled"
-	if p := s.mark.Part; p != nil {
-		s.mark.Part, s.mark.Replayed = nil, p.Ended(now, cancelled)
-		ended++
+	if ended = len(s.mark.Parts); ended > 0 {
+		s.mark.Parts, s.mark.Replayed = nil, s.mark.Parts[0].Ended(now, cancelled)
 	}
 	r := s.mark.Replay
 	if r == nil || s.mark.AsOf == schemas.MinInstant {

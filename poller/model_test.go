@@ -345,14 +345,24 @@ func (w *world) publish(_ context.Context, tx watermark.Transaction) error {
 // followReplays notes what the last transaction says of the replays that were in hand before it. A replay of a
 // part has sent each row that it wanted, or says how many it left: each has a record since it was accepted.
 func (w *world) followReplays(before watermark.Watermark) {
-	part, now, done := before.Part, w.mark.Part, w.mark.Replayed
-	if part != nil && (now == nil || now.Request != part.Request) {
+	done := w.mark.Replayed
+	there := func(all []watermark.Part, p watermark.Part) bool {
+		return slices.ContainsFunc(all, func(q watermark.Part) bool { return p.Request == q.Request })
+	}
+	for _, part := range before.Parts {
+		if there(w.mark.Parts, part) {
+			continue
+		}
 		r := &w.replays[slices.IndexFunc(w.replays, func(r acceptedReplay) bool {
 			return r.part != nil && r.part.Request == part.Request
 		})]
 		r.ended = len(w.topic)
+		if done.Request != part.Request {
+			continue // it was cancelled behind the one in hand
+		}
 		w.played.Count("a part is replayed", done.Rows > 0 && done.Left == "")
-		w.played.Count("a replay of a part is cancelled", done.Left == "cancelled" && done.Rows > 0)
+		w.played.Count("a replay of a part is cancelled", done.Left == "cancelled")
+		w.played.Count("it has sent some rows then", done.Left == "cancelled" && done.Rows > 0)
 		left, sent := 0, map[int64]bool{}
 		_, _ = fmt.Sscanf(done.Left, "%d", &left)
 		for _, record := range w.topic[r.at:] {
@@ -367,8 +377,11 @@ func (w *world) followReplays(before watermark.Watermark) {
 			w.t.Fatalf("a replay of %v sent %v, and says %+v", r.wants, sent, done)
 		}
 	}
-	if now != nil && (part == nil || part.Request != now.Request) {
-		r := acceptedReplay{at: len(w.topic), part: now, wants: map[int64]bool{}}
+	for _, part := range w.mark.Parts {
+		if there(before.Parts, part) {
+			continue
+		}
+		r := acceptedReplay{at: len(w.topic), part: &part, wants: map[int64]bool{}}
 		for _, record := range w.topic {
 			if r.wants[record.ID] = r.of(record.ID, record.UpdatedAt) && !record.Tombstone &&
 				record.UpdatedAt >= w.config.Start; !r.wants[record.ID] {
@@ -529,9 +542,9 @@ func (w *world) replayPart() int64 {
 // cancels lets a replay that was asked for go on for a while, and cancels it.
 func (w *world) cancels() {
 	w.cutsOff = 3
-	for range rapid.IntRange(0, 4).Draw(w.t, "steps of the replay") {
+	for range rapid.IntRange(0, 9).Draw(w.t, "steps of the replay") {
 		if w.poll(); w.sweeps != nil {
-			for range rapid.IntRange(0, 9).Draw(w.t, "of the replay") {
+			for range rapid.IntRange(0, 40).Draw(w.t, "of the replay") {
 				w.sweeps.step(w.t)
 			}
 		}

@@ -205,7 +205,7 @@ func (s *sweeper) endPart(tx watermark.Transaction, part, total watermark.Swept)
 func (s *sweeper) replay() error {
 	var tx watermark.Transaction
 	mark, left := &s.state.mark, int64(0)
-	if mark.Part.Of == 0 {
+	if mark.Parts[0].Of == 0 {
 		mark.ChangePart(func(p *watermark.Part) { p.Of = int64(s.inHand.Report().Wanted + len(p.IDs)) })
 	}
 	publish := func() error {
@@ -241,13 +241,13 @@ func (s *sweeper) replay() error {
 		s.done()
 		return nil
 	}
-	done := mark.Part.Ended(s.cfg.wall(), "")
-	if left = mark.Part.Left; left > 0 {
+	done := mark.Parts[0].Ended(s.cfg.wall(), "")
+	if left = mark.Parts[0].Left; left > 0 {
 		done.Left = fmt.Sprintf("%s were not published again: the source does not show them as the topic has them. "+
 			"Polls and sweeps see to these", terminal.Plural(left, "row"))
 	}
 	done.Rows += int64(len(tx.Rows))
-	mark.Part, mark.Replayed = nil, done
+	mark.Parts, mark.Replayed = mark.Parts[1:], done
 	if err := s.writer.commit(tx); err != nil {
 		return err
 	}

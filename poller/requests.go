@@ -68,15 +68,16 @@ func (p *Poller) acceptRequests() error {
 		case r.Kind == watermark.Erases:
 			p.state.mark.AcceptErase(r, now)
 			p.sweeper.asked(r.Kind)
-		case r.Kind == watermark.Replays && p.state.mark.Part != nil:
-			log.Warn("replay refused: another replay of a part is in hand", zapRequest(p.state.mark.Part.Request))
+		case r.Kind == watermark.Replays && len(p.state.mark.Parts) >= watermark.MostParts:
+			log.Warn("replay refused: too many wait", zap.Int("waiting", len(p.state.mark.Parts)))
 			continue
 		case r.Kind == watermark.Replays:
 			ends, err := p.cfg.Session.EndOffsets(p.writer.commits)
 			if err != nil {
 				return err
 			}
-			p.state.mark.Part = watermark.AcceptPart(r, now, ends)
+			parts := p.state.mark.Parts
+			p.state.mark.Parts = append(parts[:len(parts):len(parts)], watermark.PartOf(r, now, ends))
 			p.sweeper.asked(r.Kind)
 		case r.Kind == watermark.Cancels:
 			p.sweeper.asked(r.Kind)

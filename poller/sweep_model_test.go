@@ -161,7 +161,7 @@ func (w *world) mishap() {
 		w.step()
 	case 9: // the topic is emptied, and nothing tells it from the one before
 		w.poller.sweeper.end()
-		w.topic, w.replays, w.mark.Replay, w.mark.Part = nil, nil, nil, nil
+		w.topic, w.replays, w.mark.Replay, w.mark.Parts = nil, nil, nil, nil
 		w.takeOver()
 	case 0: // an update that does not touch updated_at
 		if there {
@@ -356,7 +356,7 @@ func TestASweepRepairsWhateverPollsCannotSee(t *testing.T) {
 		"a row is checked": 2, "rows are published": 2, "a sweep ends": 1, "a tombstone": 0.1, "settled moves": 3,
 		"a replay ends": 0.6, "a takeover": 5, "a resource is blocked": 2, "a poll is cut off": 0.4,
 		"an older state is shown": 0.4, "a row is deferred": 0.5, "a row blinks": 0.3,
-		"a part is replayed": 0.9, "a replay of a part is cancelled": 0.03, "a reset is cancelled": 0.08,
+		"a part is replayed": 0.9, "a replay of a part is cancelled": 0.1, "a reset is cancelled": 0.08,
 	})
 }
 
@@ -382,7 +382,7 @@ func (w *world) replayedWhole(t *rapid.T) {
 
 // rest lets time pass until the sweep that was asked for by request id is finished.
 func (w *world) rest(t *rapid.T, id int64) {
-	for n, good := 0, 0; good < 3 || w.mark.Sweep != nil || w.mark.Part != nil || w.mark.Request < id; n++ {
+	for n, good := 0, 0; good < 3 || w.mark.Sweep != nil || len(w.mark.Parts) > 0 || w.mark.Request < id; n++ {
 		if n > 1000 {
 			t.Fatalf("the sweep does not end: %+v", w.poller.Status().Sweep)
 		}

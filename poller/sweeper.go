@@ -234,8 +234,8 @@ func (s *sweeper) begin(ctx context.Context) error {
 	case len(mark.Erase) > 0:
 		s.start(ctx, watermark.Erases)
 		return nil
-	case mark.Part != nil:
-		if kind = watermark.Replays; mark.Part.IDs != nil {
+	case len(mark.Parts) > 0:
+		if kind = watermark.Replays; mark.Parts[0].IDs != nil {
 			s.start(ctx, kind)
 			return nil
 		}
@@ -317,7 +317,7 @@ func (s *sweeper) start(ctx context.Context, kind watermark.Kind) {
 		}
 		c.Log.Info("looking for the rows to erase", zap.Int("rows", len(compare.IDs)))
 	case watermark.Replays:
-		p := mark.Part
+		p := &mark.Parts[0]
 		from, compare.IDs, compare.Again = p.Next, p.IDs, &reconcile.Again{From: p.From, To: p.To, Ends: p.Ends}
 		c.Log.Debug("part of the replay begins", zapRequest(p.Request), zap.Int64p("from_id", from))
 	default:

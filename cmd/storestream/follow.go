@@ -137,8 +137,8 @@ func (r *following) step(now health.Resource) (step, text string) {
 	if text = requestText(now); now.Sweep != nil && now.Sweep.Tried == nil && now.Sweep.Failure != "" {
 		text = "the sweep has not ended: " + now.Sweep.Failure
 	}
-	if now.Part != nil && now.Part.Failure != "" {
-		text = "the replay has not ended: " + now.Part.Failure
+	if len(now.Parts) > 0 && now.Parts[0].Failure != "" {
+		text = "the replay has not ended: " + now.Parts[0].Failure
 	}
 	if !r.taken {
 		text = now.Owner + " takes it from here"
@@ -165,7 +165,8 @@ func (r *following) result(mark watermark.Watermark) (over bool, err error) {
 		}
 		err = r.replayed(mark.Replayed, mark.Replayed != nil && r.is(mark.Replayed.RequestUID))
 	case watermark.Replays:
-		if over = r.taken && (mark.Part == nil || mark.Part.RequestUID != r.UID); over {
+		mine := func(p watermark.Part) bool { return p.RequestUID == r.UID }
+		if over = r.taken && !slices.ContainsFunc(mark.Parts, mine); over {
 			err = r.replayed(mark.Replayed, mark.Replayed != nil && mark.Replayed.RequestUID == r.UID)
 		}
 	case watermark.Cancels:

@@ -30,7 +30,7 @@ on, and settled stays where it is. TIME is RFC 3339, or a day (its start in UTC)
 
 It repairs nothing: a row that the service shows otherwise than the topic has it is left to polls and sweeps,
 and so is one that the topic does not have. A row that changes meanwhile is published once, as it is then.
-After a crash the next owner goes on where it was. One replay of a part at a time goes on for each resource.
+After a crash the next owner goes on where it was. Further replays of a resource wait for their turn.
 
 It asks first; where there is no terminal, it needs --yes. With --wait it stays until the rows are published,
 and exits with 3 if some were left. To publish everything from a time on, and read it from the service again,
@@ -84,8 +84,8 @@ func (o *order) part(cmd *cobra.Command, from, to string, resources []string) er
 	return err
 }
 
-// explainPart says how much of each resource is published again. It returns an error if a replay is in hand
-// that the owner would refuse this one for.
+// explainPart says how much of each resource is published again. It returns an error if the owner would
+// refuse the replay.
 func (o *order) explainPart(ctx context.Context, env *environment, cluster *producer.Cluster,
 	names []string) error {
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
@@ -95,10 +95,9 @@ func (o *order) explainPart(ctx context.Context, env *environment, cluster *prod
 		return err
 	}
 	for _, name := range names {
-		if p := marks[name].Part; p != nil {
-			return fmt.Errorf("%s: a replay of a part is in hand since %s (%s of %s at most): wait for its end, or "+
-				"end it by `storestream replay cancel %s`", name, p.At, terminal.Count(p.Rows),
-				terminal.Plural(p.Of, "row"), name)
+		if n := len(marks[name].Parts); n >= watermark.MostParts {
+			return fmt.Errorf("%s: %d replays of parts wait already, as many as may: wait for the end of one, or end "+
+				"all by `storestream replay cancel %s`", name, n, name)
 		}
 	}
 	if o.From == nil {

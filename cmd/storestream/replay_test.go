@@ -28,17 +28,15 @@ func TestReplayAsksForAPartAndFollowsItToItsEnd(t *testing.T) {
 		"a consumer lost them", "waits for an instance")
 	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
 		w.Request, w.RequestUID = asked.ID, asked.UID
-		w.Part = watermark.AcceptPart(asked, schemas.MinInstant, []int64{2})
-		w.Part.Rows, w.Part.Of, w.Part.Failure = 1, 2, "it failed 3 times in a row"
+		w.Parts = []watermark.Part{watermark.PartOf(asked, schemas.MinInstant, []int64{2})}
+		w.ChangePart(func(p *watermark.Part) { p.Rows, p.Of, p.Failure = 1, 2, "it failed 3 times in a row" })
 	})
 	s.do("replay", "list").expect(t, exitDone, "in hand: 1 of at most 2 rows published again")
 	s.do("watermark", "list").expect(t, exitLate, "replaying a part: 1 of at most 2 rows published again",
 		"orders: the replay has not ended: it failed 3 times in a row")
-	s.do("replay", "orders", "--ids", "1", "--yes").expect(t, exitFailed, "orders: a replay of a part is in hand",
-		"storestream replay cancel orders")
 	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
-		w.Part.Rows = 2
-		w.Part, w.Replayed = nil, w.Part.Ended(schemas.MinInstant, "")
+		w.ChangePart(func(p *watermark.Part) { p.Rows = 2 })
+		w.Parts, w.Replayed = nil, w.Parts[0].Ended(schemas.MinInstant, "")
 	})
 	wait().expect(t, exitDone, "orders: published again: 2 rows since 2026-11-19T00:00:00.000000Z, in 0.0s")
 	s.do("replay", "list", "orders").expect(t, exitDone, "published again: 2 rows since 2026-11-19T00:00:00.000000Z, in 0.0s")
@@ -55,7 +53,8 @@ func TestReplayWaitsSayThatSomeWereLeftOrThatItWasCancelled(t *testing.T) {
 	s.do("replay", "cancel", "orders", "--yes").expect(t, exitDone, "orders: asked for an end of its replays")
 	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
 		w.Request, w.RequestUID = asked.ID, asked.UID
-		w.Replayed = watermark.AcceptPart(asked, schemas.MinInstant, nil).Ended(schemas.MinInstant, "cancelled")
+		p := watermark.PartOf(asked, schemas.MinInstant, nil)
+		w.Replayed = p.Ended(schemas.MinInstant, "cancelled")
 	})
 	wait().expect(t, exitDifferent, "published again: 0 rows, in 0.0s. Left: cancelled")
 }
@@ -72,6 +71,11 @@ func TestReplaySaysWhatItExpects(t *testing.T) {
 		"expected a time after --from")
 	s.do("replay", "orders", "--from", "2026-11-20", "--why", "two\nlines", "--yes").expect(t, exitUsage,
 		"--why: expected one line of at most 200 bytes")
+	s.Publish("orders", []schemas.Record{s.Order(1, "Shipped")}, nil, func(w *watermark.Watermark) {
+		w.Parts = make([]watermark.Part, watermark.MostParts)
+	})
+	s.do("replay", "orders", "--ids", "1", "--yes").expect(t, exitFailed, "orders: 5 replays of parts wait already",
+		"storestream replay cancel orders")
 	s.do("replay", "order", "--from", "2026-11-20").expect(t, exitUsage, "order")
 	s.do("replay", "--yes", "--from", "2026-11-20").expect(t, exitUsage, "expected one or more resources")
 }

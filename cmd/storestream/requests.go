@@ -113,6 +113,7 @@ func whatText(q *watermark.Request) string {
 // outcome returns what became of a request, as far as the watermark of its resource knows.
 func outcome(q *watermark.Request, r *health.Resource) string {
 	mark := &r.Mark
+	part := slices.IndexFunc(mark.Parts, func(p watermark.Part) bool { return p.RequestUID == q.UID })
 	ended := func(text string) string { return strings.TrimPrefix(text, r.Name+": ") }
 	switch {
 	case r.Unreadable != nil:
@@ -121,8 +122,8 @@ func outcome(q *watermark.Request, r *health.Resource) string {
 		return "waits for an instance"
 	case mark.Replay != nil && mark.Replay.RequestUID == q.UID:
 		return "in hand: " + terminal.Plural(mark.Replay.Rows, "row") + " published"
-	case mark.Part != nil && mark.Part.RequestUID == q.UID:
-		return "in hand: " + partText(mark.Part)
+	case part >= 0:
+		return "in hand: " + partText(&mark.Parts[part])
 	case mark.Replayed != nil && mark.Replayed.RequestUID == q.UID:
 		return ended(replayedText(r.Name, mark.Replayed))
 	case mark.Sweep != nil && mark.Sweep.RequestUID == q.UID:
@@ -138,7 +139,7 @@ func outcome(q *watermark.Request, r *health.Resource) string {
 // partText returns how far a replay of a part is.
 func partText(p *watermark.Part) string {
 	if p.Of == 0 {
-		return "its rows are looked for"
+		return "its rows are not counted yet"
 	}
 	return fmt.Sprintf("%s of at most %s published again", terminal.Count(p.Rows), terminal.Plural(p.Of, "row"))
 }

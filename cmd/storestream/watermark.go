@@ -146,8 +146,8 @@ func notes(r health.Resource, deadLetters string) (notes []string) {
 	if r.Sweep != nil && r.Sweep.Failure != "" {
 		notes = append(notes, "the sweep has not ended: "+r.Sweep.Failure)
 	}
-	if r.Part != nil && r.Part.Failure != "" {
-		notes = append(notes, "the replay has not ended: "+r.Part.Failure)
+	if len(r.Parts) > 0 && r.Parts[0].Failure != "" {
+		notes = append(notes, "the replay has not ended: "+r.Parts[0].Failure)
 	}
 	if r.Policies.Mixed() {
 		remedy := "storestream sweep " + r.Name
@@ -206,8 +206,8 @@ func requestText(r health.Resource) string {
 	if r.Replay != nil {
 		parts = append(parts, "replaying from "+rowTime(r.Replay.From.Time()))
 	}
-	if r.Part != nil {
-		parts = append(parts, "replaying a part: "+partText(r.Part))
+	for i := range r.Parts {
+		parts = append(parts, "replaying a part: "+partText(&r.Parts[i]))
 	}
 	switch {
 	case r.Sweep != nil && r.Sweep.Tried == nil && r.Sweep.Failure != "":

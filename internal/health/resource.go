@@ -53,7 +53,7 @@ type Resource struct {
 	Written   *schemas.Instant    `json:"written"`
 	Replay    *watermark.Replay   `json:"replay,omitempty"`
 	Replayed  *watermark.Replayed `json:"replayed,omitempty"`
-	Part      *watermark.Part     `json:"part,omitempty"`
+	Parts     []watermark.Part    `json:"parts,omitempty"`
 	Sweep     *watermark.Sweep    `json:"sweep,omitempty"`
 	Erase     []watermark.Erase   `json:"erase,omitempty"`
 	LastSweep *schemas.Instant    `json:"last_sweep"`
@@ -127,7 +127,7 @@ func New(mark watermark.Watermark, now schemas.Instant) Resource {
 	}
 	return Resource{Name: mark.Resource, Settled: Known(mark.Settled), AsOf: Known(mark.AsOf), Rows: mark.Rows,
 		Instance: mark.Instance, Group: mark.Group, Written: Known(mark.Written), Replay: mark.Replay,
-		Replayed: mark.Replayed, Part: mark.Part, Sweep: mark.Sweep, Erase: mark.Erase, LastSweep: Known(mark.LastSweep),
+		Replayed: mark.Replayed, Parts: mark.Parts, Sweep: mark.Sweep, Erase: mark.Erase, LastSweep: Known(mark.LastSweep),
 		Swept: mark.Swept, Policies: mark.Policies, DeadLetters: []watermark.DeadLetters{},
 		Mark: mark, Trouble: mark.Trouble, Good: Known(good), Now: now}
 }

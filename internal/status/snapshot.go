@@ -124,10 +124,9 @@ func (s Snapshot) public() Snapshot {
 			hide(&sweep.Failure)
 			r.Sweep = &sweep
 		}
-		if r.Part != nil {
-			part := *r.Part
-			hide(&part.Failure)
-			r.Part = &part
+		r.Parts = slices.Clone(r.Parts)
+		for p := range r.Parts {
+			hide(&r.Parts[p].Failure)
 		}
 		if r.Settling != nil {
 			settling := *r.Settling

@@ -66,8 +66,8 @@ func (w *Watermark) impossible() string {
 	if w.Replay != nil {
 		ends = append(slices.Clone(ends), w.Replay.Ends...)
 	}
-	if w.Part != nil {
-		ends = append(slices.Clone(ends), w.Part.Ends...)
+	for _, p := range w.Parts {
+		ends = append(slices.Clone(ends), p.Ends...)
 	}
 	switch {
 	case w.Partitions < 1:

@@ -25,12 +25,16 @@ type Part struct {
 	Failure string `json:"failure,omitempty"`
 }
 
-// MostReplayed limits the ids of a request for a replay.
-const MostReplayed = 100
+const (
+	// MostReplayed limits the ids of a request for a replay.
+	MostReplayed = 100
+	// MostParts limits the replays of parts that wait or are in hand. Further ones are refused.
+	MostParts = 5
+)
 
-// AcceptPart begins the replay that r asks for. ends are the end offsets of the data topic.
-func AcceptPart(r Request, at schemas.Instant, ends []int64) *Part {
-	p := &Part{Request: r.ID, RequestUID: r.UID, At: at, From: schemas.MinInstant, To: schemas.MaxInstant,
+// PartOf returns the replay that r asks for. ends are the end offsets of the data topic.
+func PartOf(r Request, at schemas.Instant, ends []int64) Part {
+	p := Part{Request: r.ID, RequestUID: r.UID, At: at, From: schemas.MinInstant, To: schemas.MaxInstant,
 		IDs: r.Rows, Ends: ends}
 	if r.From != nil {
 		p.From = *r.From

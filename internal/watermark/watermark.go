@@ -3,6 +3,7 @@
 package watermark
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -58,8 +59,8 @@ type Watermark struct {
 	// Replay is the replay in hand. Replayed is the last one that was finished. Each may be nil.
 	Replay   *Replay   `json:"replay,omitempty"`
 	Replayed *Replayed `json:"replayed,omitempty"`
-	// Part is the replay of a part that waits or is in hand. It may be nil. Replayed is its result, too.
-	Part *Part `json:"part,omitempty"`
+	// Parts are the replays of parts that wait. The first one may be in hand. Replayed is their result, too.
+	Parts []Part `json:"parts,omitempty"`
 	// Sweep is the sweep that waits or is in hand. It may be nil.
 	Sweep *Sweep `json:"sweep,omitempty"`
 	// LastSweep is when the last sweep was finished. It is MinInstant before the first one.
@@ -224,11 +225,10 @@ func (w *Watermark) ChangeSweep(change func(*Sweep)) {
 	w.Sweep = &s
 }
 
-// ChangePart changes a copy of the replay of a part, as ChangeSweep does of the sweep.
+// ChangePart changes a copy of the first replay of a part, as ChangeSweep does of the sweep.
 func (w *Watermark) ChangePart(change func(*Part)) {
-	p := *w.Part
-	change(&p)
-	w.Part = &p
+	w.Parts = slices.Clone(w.Parts)
+	change(&w.Parts[0])
 }
 
 // HandSweepOver takes the attempt in hand back, because an attempt that ends as planned does not count as a
