@@ -382,7 +382,8 @@ func (s *sweeper) fail(err error) {
 	case watermark.Replays:
 		s.state.mark.ChangePart(func(x *watermark.Part) { x.Failure = failure })
 	}
-	s.cfg.Log.Warn(string(kind)+" failed, it is tried again", zap.Error(err), zap.Duration("in", pause))
+	s.cfg.Log.Warn("sweep failed, it is tried again", zap.String("kind", string(kind)), zap.Error(err),
+		zap.Duration("in", pause))
 	s.board.change(func(status *Status) { status.Sweep.Error, status.Sweep.Next = err.Error(), s.next.UTC() })
 }
 

@@ -18,6 +18,7 @@ import (
 
 func replayCommand(env *environment) *cobra.Command {
 	var from, to string
+	var ids []int
 	o := order{Request: watermark.Request{Kind: watermark.Replays}}
 	cmd := &cobra.Command{
 		Use:       "replay RESOURCE... (--from TIME [--to TIME] | --ids ID,...)",
@@ -40,9 +41,12 @@ there is watermark reset.`, watermark.MostReplayed),
 	}
 	cmd.Flags().StringVar(&from, "from", "", "rows updated at this `TIME` or later")
 	cmd.Flags().StringVar(&to, "to", "", "rows updated before this `TIME`. Without: up to now")
-	cmd.Flags().Int64SliceVar(&o.Rows, "ids", nil, "`ID`s of the rows")
+	cmd.Flags().IntSliceVar(&ids, "ids", nil, "the rows with these ids: `ID,...`")
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		for _, id := range ids {
+			o.Rows = append(o.Rows, int64(id))
+		}
 		if err := o.part(cmd, from, to, args); err != nil {
 			return err
 		}
