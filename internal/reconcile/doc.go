@@ -18,6 +18,7 @@
 //	row      one row         reports it, with more detail
 //	a sweep  all rows        repairs them
 //	an erase named rows      deletes those that the source does not have
+//	a replay some rows       publishes them again
 //
 // A record that another program put into the topic is never a version that the source showed, however new it
 // claims to be. So it is found.
@@ -56,6 +57,14 @@
 // rows differ than may be suspects. The part behind it goes on with the same notes (Config.Before). So each
 // side is read once. Rows that changed since then differ, and the looks clear them. After a crash there are
 // no notes. So the next owner reads both sides again, and passes over the ids before Config.From.
+//
+// # Replays
+//
+// For a replay (Config.Again) a row differs if its newest record in the topic lies before the end offsets that
+// the request for the replay met, and if it is among the wanted rows. First reads the topic alone. Everything
+// else counts as deleted there. A look shows which of the rows the source has as the topic has them (Replayed).
+// Such a difference counts at once: the version to be published is the one that the topic has. A row is cleared
+// as soon as the topic has a later record of it.
 //
 // Comparing changes nothing.
 package reconcile
