@@ -180,7 +180,7 @@ func TestEveryReasonIsGivenByTheCode(t *testing.T) {
 	texts := textsOf(t, filepath.Join("..", "poller"))
 	texts = append(texts, textsOf(t, filepath.Join("..", "internal", "httpclient"))...)
 	incomplete := health.Resource{DeadLetters: []watermark.DeadLetters{{Rows: 7}}}
-	texts = append(texts, incomplete.Incomplete())
+	texts = append(texts, incomplete.Incomplete(), (&watermark.Pause{}).Text())
 	all := strings.Join(texts, "\n")
 	for _, r := range health.Reasons {
 		for _, text := range r.Texts() {

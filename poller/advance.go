@@ -200,22 +200,24 @@ func (s *state) noteSource() error {
 }
 
 // lose gives up the cursor and the floor, and moves settled back to lost.From. All rows from settled on
-// have to be read again, without those of a load that goes on. So a replay that is cancelled goes back there at
-// most. A takeover, which comes next, reads back their published versions. lose reports whether it changed anything. If not, a takeover would lead to the same.
+// have to be read again, without those of a load that goes on. A replay that is cancelled later takes settled
+// back there at most. A takeover, which comes next, reads back their published versions. lose reports whether
+// it changed anything. If not, a takeover would lead to the same.
 func (s *state) lose(lost *LostError) (changed bool) {
 	from := max(lost.From, s.settings.Start)
 	back := from < s.mark.Settled
 	if r := s.mark.Replay; r != nil && from < r.Settled {
 		lower := *r
-		lower.Settled, changed = from, true
-		s.mark.Replay = &lower
+		lower.Settled = from
+		s.mark.Replay, s.dedup.passedAgain, changed = &lower, true, true
 	}
 	identity := s.mark.Identity
 	if lost.Sweep {
 		identity = identity.Anew()
 	}
 	load := s.mark.Load.Back(from, max(s.mark.Settled, s.settings.Start))
-	if !changed && !back && s.mark.Cursor == nil && s.mark.Floor == nil && reflect.DeepEqual(load, s.mark.Load) &&
+	changed = changed || back || s.mark.Cursor != nil || s.mark.Floor != nil
+	if !changed && reflect.DeepEqual(load, s.mark.Load) &&
 		reflect.DeepEqual(identity, s.mark.Identity) {
 		return false
 	}
@@ -254,11 +256,11 @@ func (s *state) beginReplay(r watermark.Request, now schemas.Instant, ends []int
 // cancelReplays ends the replays in hand, and returns how many these were. reset says that the caller has to
 // end with a takeover.
 //
-// When a reset is cancelled, settled goes on where it stood before: every row below is published, and none can
-// appear there (Request.Passed, lose). The passes of the replay may have read rows behind it that dedup has
-// forgotten, because their cursor, load or floor had passed them. So these are given up, and a takeover reads
-// back every version from settled on, those that the replay published too. None of them is published again.
-// Before the first load is complete, a replay is a part of it, and goes on.
+// When a reset is cancelled, settled goes on where it stood before: every row below is published, and none
+// can appear there (Request.Passed, lose). The passes of the replay may have read rows behind it that dedup
+// has forgotten, because their cursor, load or floor had passed them. So these are given up, and a takeover
+// reads back every version from settled on, those that the replay published too. None of them is published
+// again. Before the first load is complete, a replay is a part of it, and goes on.
 func (s *state) cancelReplays(now schemas.Instant) (ended int, reset bool) {
 	const cancelled = "cancelled"
 	if ended = len(s.mark.Parts); ended > 0 {

@@ -9,8 +9,9 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// CompareSource returns the function by which a comparison reads s. known has the From, Identity and
-// Fields of its requests, and the Everywhere of its lookups. clock is the wall clock. read is called with the number of rows of each batch.
+// CompareSource returns the function by which a comparison reads s. known has the From, Identity and Fields
+// of its requests, and the Everywhere of its lookups. clock is the wall clock. read is called with the number
+// of rows of each batch.
 func CompareSource(s Source, known Request, clock func() schemas.Instant,
 	read func(rows int)) reconcile.SourceReader {
 	return func(ctx context.Context, rows []Suspect) iter.Seq2[reconcile.Answer, error] {

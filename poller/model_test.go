@@ -313,6 +313,9 @@ func (w *world) earliestPending() schemas.Instant {
 }
 
 func (w *world) publish(_ context.Context, tx watermark.Transaction) error {
+	if now := w.clock(); w.mark.Pause.Lasts(now) && tx.Watermark.Pause.Lasts(now) && tx.Len() > 0 {
+		w.t.Fatalf("%d records are published in a pause: %+v", tx.Len(), w.mark.Pause)
+	}
 	outcome := w.writing.IntN(30)
 	if outcome == 0 {
 		return errAborted
@@ -342,8 +345,8 @@ func (w *world) publish(_ context.Context, tx watermark.Transaction) error {
 	return nil
 }
 
-// followReplays notes what the last transaction says of the replays that were in hand before it. A replay of a
-// part has sent each row that it wanted, or says how many it left: each has a record since it was accepted.
+// followReplays notes what the last transaction says of the replays that were in hand before it. A replay of
+// a part has sent each row that it wanted, or says how many it left: each has a record since it was accepted.
 func (w *world) followReplays(before watermark.Watermark) {
 	done := w.mark.Replayed
 	there := func(all []watermark.Part, p watermark.Part) bool {
@@ -364,7 +367,7 @@ func (w *world) followReplays(before watermark.Watermark) {
 		w.played.Count("a replay of a part is cancelled", done.Left == "cancelled")
 		w.played.Count("it has sent some rows then", done.Left == "cancelled" && done.Rows > 0)
 		left, sent := 0, map[int64]bool{}
-		_, _ = fmt.Sscanf(done.Left, "%d", &left)
+		_, _ = fmt.Sscanf(done.Left, "not published again: %d", &left)
 		for _, record := range w.topic[r.at:] {
 			sent[record.ID] = true
 		}
@@ -449,6 +452,7 @@ func (w *world) count(err error, before watermark.Watermark, written, lied int) 
 		"as of moves":                 w.mark.AsOf > before.AsOf,
 		"a replay begins":             w.mark.Replay != nil && before.Replay == nil,
 		"a replay ends":               w.mark.Replay == nil && before.Replay != nil,
+		"a pause ends":                w.mark.Pause == nil && before.Pause != nil,
 		"a sweep ends":                w.mark.Sweep == nil && before.Sweep != nil,
 		"a tombstone":                 slices.ContainsFunc(records, func(r record) bool { return r.Tombstone }),
 	} {
@@ -539,10 +543,30 @@ func (w *world) replayPart() int64 {
 	return w.ask(r)
 }
 
-// cancels lets a replay that was asked for go on for a while, and cancels it.
+// pause asks for a pause, of some time or without an end, or ends one.
+func (w *world) pause() {
+	until := w.clock().Add(time.Duration(rapid.IntRange(0, 60).Draw(w.t, "paused for")) * time.Second)
+	switch rapid.IntRange(0, 2).Draw(w.t, "pause") {
+	case 0:
+		w.ask(watermark.Request{Kind: watermark.Pauses, To: &until})
+	case 1:
+		w.ask(watermark.Request{Kind: watermark.Pauses})
+	default:
+		w.ask(watermark.Request{Kind: watermark.Resumes})
+	}
+}
+
+// cancels lets a replay that was asked for go on for a while, maybe until some of it is done, and cancels it.
 func (w *world) cancels() {
 	w.cutsOff = 3
-	for range rapid.IntRange(0, 9).Draw(w.t, "steps of the replay") {
+	steps := rapid.IntRange(0, 9).Draw(w.t, "steps of the replay")
+	if w.sweeps != nil && rapid.Bool().Draw(w.t, "with a part done") {
+		steps, w.cutsOff = 40, 20
+	}
+	for range steps {
+		if len(w.mark.Parts) > 0 && w.mark.Parts[0].Rows > 0 {
+			break
+		}
 		if w.poll(); w.sweeps != nil {
 			for range rapid.IntRange(0, 40).Draw(w.t, "of the replay") {
 				w.sweeps.step(w.t)
@@ -696,6 +720,7 @@ func TestWhateverHappensTheTopicConvergesWithoutStaleOrDoubleRecords(t *testing.
 			}
 		}
 		w.commitPending()
+		w.ask(watermark.Request{Kind: watermark.Resumes})
 		w.narrow, w.heldAt = false, schemas.MaxInstant
 		// Quiet, until enough polls in a row went well, an overlap apart for second looks.
 		for n, good := 0, 0; good < 3; n++ {
@@ -721,7 +746,7 @@ func TestWhateverHappensTheTopicConvergesWithoutStaleOrDoubleRecords(t *testing.
 		"settled moves":      3, "settled goes back": 0.15, "a replay begins": 0.7, "a replay ends": 0.6,
 		"a takeover": 5, "a resource is blocked": 1.5, "a poll is cut off": 0.25, "a transaction is aborted": 0.2,
 		"a commit of unknown outcome": 0.25, "an older state is shown": 0.3, "a row is deferred": 0.5,
-		"more rows than are deferred": 0.05, "a reset is cancelled": 0.1,
+		"more rows than are deferred": 0.05, "a reset is cancelled": 0.1, "a pause ends": 0.1,
 	})
 }
 
@@ -739,9 +764,11 @@ func (w *world) varied(t *rapid.T) {
 
 // mishapOfPolls is what polls must bear.
 func (w *world) mishapOfPolls(t *rapid.T) {
-	switch rapid.IntRange(0, 7).Draw(t, "mishap") {
+	switch rapid.IntRange(0, 9).Draw(t, "mishap") {
 	case 0:
 		w.newTopic()
+	case 8, 9:
+		w.pause()
 	case 1, 2:
 		w.step()
 	case 3, 4, 5:

@@ -20,6 +20,8 @@ import (
 const (
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = 30 * time.Second
+	// restStep is how often a paused poller looks whether the pause is over.
+	restStep = time.Second
 	// soonRetry is the wait after a BlockedError with Soon.
 	soonRetry = 2 * time.Second
 )
@@ -98,8 +100,16 @@ func (p *Poller) Run(ctx context.Context) error {
 			return err
 		}
 		began, renewed := p.cfg.now(), p.cfg.Renewed() // before the poll uses the credentials
+		rests, err := p.rests()
+		if err != nil {
+			return err
+		}
+		if rests {
+			p.wait(ctx, renewed, began.Add(min(p.cfg.Interval, restStep)))
+			continue
+		}
 		next := began
-		err := p.poll(ctx)
+		err = p.poll(ctx)
 		if err == nil {
 			next = p.ended(began, nil)
 			err = p.sweeper.step(ctx)

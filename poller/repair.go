@@ -241,12 +241,18 @@ func (s *sweeper) replay() error {
 		s.done()
 		return nil
 	}
-	done := mark.Parts[0].Ended(s.cfg.wall(), "")
-	if left = mark.Parts[0].Left; left > 0 {
-		done.Left = fmt.Sprintf("%s were not published again: the source does not show them as the topic has them. "+
-			"Polls and sweeps see to these", terminal.Plural(left, "row"))
-	}
+	p := &mark.Parts[0]
+	done, unshown, older := p.Ended(s.cfg.wall(), ""), "", ""
 	done.Rows += int64(len(tx.Rows))
+	if p.Left > 0 {
+		unshown = fmt.Sprintf("not published again: %s that the source does not show as the topic has them. Polls "+
+			"and sweeps see to these", terminal.Plural(p.Left, "row"))
+	}
+	if n := int64(len(p.IDs)) - done.Rows - p.Left; n > 0 {
+		older = fmt.Sprintf("not published again: %s of which the topic has no record, or one that is later than "+
+			"the request", terminal.Plural(n, "row"))
+	}
+	done.Left = joined(unshown, older)
 	mark.Parts, mark.Replayed = mark.Parts[1:], done
 	if err := s.writer.commit(tx); err != nil {
 		return err

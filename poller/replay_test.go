@@ -80,7 +80,7 @@ func TestAReplayOfAPartSendsTheRowsOfItsRangeOnceMore(t *testing.T) {
 	}
 }
 
-// What is in the topic was sent, also when the process dies right after a commit, or in one of unknown outcome.
+// What is in the topic was sent, also if the process dies right after a commit, or in one of unknown outcome.
 func TestAReplayOfAPartGoesOnWithTheNextOwnerAndSendsNothingTwice(t *testing.T) {
 	for dies := range 6 {
 		s := hourly(t, func(c *Config) { c.Sweep.MaxSuspects = 5 })
@@ -137,7 +137,7 @@ func TestAReplayOfAPartSendsOnlyWhatTheTopicHas(t *testing.T) {
 		}
 	}
 	got := s.mark.Replayed
-	if got.Rows != 20 || !strings.Contains(got.Left, "4 rows were not published again") || len(s.letters) != 0 {
+	if got.Rows != 20 || !strings.Contains(got.Left, "not published again: 4 rows") || len(s.letters) != 0 {
 		t.Errorf("%+v, letters %v", got, s.letters)
 	}
 }
@@ -170,6 +170,9 @@ func TestAReplayOfNamedRowsLooksForThemAlone(t *testing.T) {
 	s.awaitReplay()
 	if got := fmt.Sprint(s.sent(before)); got != "map[3:1 7:1]" || s.full != 0 {
 		t.Errorf("sent %s, %d full readings", got, s.full)
+	}
+	if got := s.mark.Replayed; got.Rows != 2 || !strings.Contains(got.Left, "1 row of which the topic has no") {
+		t.Errorf("%+v", got)
 	}
 }
 

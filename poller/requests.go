@@ -86,6 +86,11 @@ func (p *Poller) acceptRequests() error {
 				log.Warn("no replay to cancel: none is in hand, or it is part of the first load")
 				continue
 			}
+		case r.Kind == watermark.Pauses:
+			p.sweeper.end() // it does not die, and goes on after the pause
+			p.state.mark.Pause = &watermark.Pause{Since: now, Until: r.To, Why: r.Why, By: r.By}
+		case r.Kind == watermark.Resumes:
+			p.state.mark.Pause = nil
 		case r.Kind != watermark.Reset:
 			log.Warn("request of an unknown kind, ignored")
 			continue
@@ -111,6 +116,22 @@ func (p *Poller) acceptRequests() error {
 		return ErrTakeover
 	}
 	return nil
+}
+
+// rests reports whether the resource is paused. Then the watermark says that its owner is alive, and nothing
+// else happens. A pause whose time is over ends.
+func (p *Poller) rests() (rests bool, err error) {
+	mark := &p.state.mark
+	if mark.Pause == nil {
+		return false, nil
+	}
+	if mark.Pause.Lasts(p.cfg.wall()) {
+		p.cfg.Doing("paused")
+		return true, p.writer.commitIfDue(watermark.Transaction{})
+	}
+	mark.Pause = nil
+	p.cfg.Log.Info("the pause is over")
+	return false, p.writer.commit(watermark.Transaction{})
 }
 
 // confirmedFor is how long after a request its author may be taken to know which rows were deleted.

@@ -388,6 +388,13 @@ func (s *shop) readTopic(_ context.Context, from []int64, wanted func(int64) boo
 // work is what Run does between two waits.
 func (s *shop) work() error {
 	err := s.poller.acceptRequests()
+	rests := false
+	if err == nil {
+		rests, err = s.poller.rests()
+	}
+	if rests {
+		return err
+	}
 	if err == nil {
 		s.polling = true
 		err = s.poller.poll(s.ctx)

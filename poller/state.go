@@ -64,9 +64,9 @@ func (s *state) nextPass(at Moment) Request {
 	if s.mark.Replay != nil {
 		passed = max(passed, s.mark.Replay.Settled)
 	}
-	return Request{Kind: Pass, From: s.from, Passed: passed, Complete: complete, Cursor: s.mark.Cursor, Load: s.mark.Load,
-		Rows: s.mark.Rows, Floor: s.mark.Floor, Identity: s.mark.Identity, Fields: s.expectedFields(),
-		Started: at.Wall}
+	return Request{Kind: Pass, From: s.from, Passed: passed, Complete: complete, Cursor: s.mark.Cursor,
+		Load: s.mark.Load, Rows: s.mark.Rows, Floor: s.mark.Floor, Identity: s.mark.Identity,
+		Fields: s.expectedFields(), Started: at.Wall}
 }
 
 // secondLook begins a look at these deferred rows.

@@ -65,7 +65,7 @@ const (
 //
 //	reading        the first reading of both sides (package reconcile), in a goroutine and with a source of its
 //	               own, while polls go on
-//	a poll         that begins after it: it delivers what was under way
+//	a poll         that begins after it: it delivers what was under way. A replay does not wait for it
 //	looking again  at what differed, in the same way
 //	an overlap     or more, of polls. Not if each difference counts after one look (reconcile.Config.CatchesUp)
 //	looking again  a difference that both looks have shown counts, unless another read showed otherwise
@@ -204,6 +204,9 @@ func (s *sweeper) step(ctx context.Context) error {
 		err = map[watermark.Kind]func() error{watermark.Sweeps: s.repair, watermark.Erases: s.erase,
 			watermark.Replays: s.replay}[w.kind]()
 	}
+	if err == nil && s.inHand == nil && w.kind == watermark.Replays {
+		err = s.begin(ctx) // the next part: there may be many
+	}
 	if err == nil || ctx.Err() != nil || s.writer.failed != nil {
 		return err
 	}
@@ -222,7 +225,7 @@ func (s *sweeper) waits() bool {
 }
 
 // begin begins a comparison if one is due: an erase before a replay, and that before a sweep. Not before a
-// first load is complete: all of the rest would differ. Not while a reset is replayed: it publishes everything
+// first load is complete: all of the rest would differ. Not while a reset is replayed: it publishes all of it
 // anyway. And never with `run --once`, which would not stay to the end.
 func (s *sweeper) begin(ctx context.Context) error {
 	mark, kind := &s.state.mark, watermark.Sweeps
@@ -296,8 +299,9 @@ func nextSweep(resource string, after time.Time, interval time.Duration) time.Ti
 	return after.Add(-phase).Truncate(interval).Add(interval + phase)
 }
 
-// start starts the first reading: of named rows, or of the part of the sweep or replay that the watermark says
-// is begun, which gives back its turn after that. The comparison has a source of its own.
+// start starts the first reading: of named rows, or of the part of the sweep or replay that the watermark
+// names, which gives back its turn after that. The comparison has a source of its own. A replay looks at the
+// rows at once: a poll between would clear few of them, and each of many parts would wait for it.
 func (s *sweeper) start(ctx context.Context, kind watermark.Kind) {
 	c, mark := s.cfg, &s.state.mark
 	known := Request{From: c.Start, Identity: mark.Identity, Fields: s.state.expectedFields(),
@@ -336,13 +340,21 @@ func (s *sweeper) start(ctx context.Context, kind watermark.Kind) {
 	if s.inHand = w; compare.IDs == nil {
 		s.newest = w
 	}
-	s.work(ctx, "reading", func(ctx context.Context) error {
+	first := func(ctx context.Context) error {
 		if compare.IDs == nil {
 			defer func() { <-c.Sweep.Turn }()
 		}
 		return w.First(ctx, func(topicRows, sourceRows int) {
 			s.board.change(func(s *Status) { s.Sweep.Rows, s.Sweep.Of = sourceRows, topicRows })
 		})
+	}
+	s.work(ctx, "reading", func(ctx context.Context) error {
+		err := first(ctx)
+		if err == nil && kind == watermark.Replays {
+			w.looks++
+			err = w.Look(ctx)
+		}
+		return err
 	})
 }
 
@@ -374,8 +386,8 @@ func (s *sweeper) fail(err error) {
 	s.next = s.cfg.now().Add(pause)
 	s.failed++
 	line, _, _ := strings.Cut(err.Error(), "\n")
-	failure := fmt.Sprintf("it failed %s in a row and is tried again at %s: %s", terminal.Plural(s.failed, "time"),
-		s.next.UTC().Format(time.RFC3339), line)
+	failure := fmt.Sprintf("it failed %s in a row and is tried again at %s: %s",
+		terminal.Plural(s.failed, "time"), s.next.UTC().Format(time.RFC3339), line)
 	switch kind {
 	case watermark.Sweeps:
 		s.state.mark.ChangeSweep(func(x *watermark.Sweep) { x.Failure = failure })

@@ -130,8 +130,13 @@ func (r *following) step(now health.Resource) (step, text string) {
 	if now.Between { // the next owner may do it at once
 		return "", ""
 	}
-	switch now.State {
-	case health.Unowned, health.Unreadable, health.Blocked, health.Failing, health.Stalled:
+	waits := []health.State{health.Unowned, health.Unreadable, health.Stalled}
+	switch r.Kind {
+	case watermark.Cancels, watermark.Pauses, watermark.Resumes: // an owner does these at once
+	default:
+		waits = append(waits, health.Blocked, health.Failing, health.Paused)
+	}
+	if slices.Contains(waits, now.State) {
 		return string(now.State) + now.Since.String(), "the request waits until this is over: " + stateText(now)
 	}
 	if text = requestText(now); now.Sweep != nil && now.Sweep.Tried == nil && now.Sweep.Failure != "" {
@@ -169,9 +174,9 @@ func (r *following) result(mark watermark.Watermark) (over bool, err error) {
 		if over = r.taken && !slices.ContainsFunc(mark.Parts, mine); over {
 			err = r.replayed(mark.Replayed, mark.Replayed != nil && mark.Replayed.RequestUID == r.UID)
 		}
-	case watermark.Cancels:
+	case watermark.Cancels, watermark.Pauses, watermark.Resumes:
 		if over = r.taken; over {
-			r.env.print("%s: no replay is in hand any more\n", r.Resource)
+			r.env.print("%s: done: %s\n", r.Resource, whatText(&r.Request))
 		}
 	case watermark.Erases:
 		waits := func(e watermark.Erase) bool { return e.RequestUID == r.UID }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,7 +45,8 @@ there is watermark reset.`, watermark.MostReplayed),
 	cmd.Flags().IntSliceVar(&ids, "ids", nil, "the rows with these ids: `ID,...`")
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		for _, id := range ids {
+		slices.Sort(ids)
+		for _, id := range slices.Compact(ids) {
 			o.Rows = append(o.Rows, int64(id))
 		}
 		if err := o.part(cmd, from, to, args); err != nil {

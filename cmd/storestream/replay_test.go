@@ -16,8 +16,8 @@ func TestReplayAsksForAPartAndFollowsItToItsEnd(t *testing.T) {
 	out, _, wait := s.run("replay", "orders", "--from", "2026-11-19", "--to", "2026-11-21T00:00:00Z", "--yes",
 		"--wait", "--why", "a consumer lost them")
 	stage.Eventually(t, "the request is written", func() bool {
-		return strings.Contains(out.stdout.String(), "orders: asked for a replay from 2026-11-19T00:00:00.000000Z to "+
-			"2026-11-21T00:00:00.000000Z")
+		return strings.Contains(out.stdout.String(), "orders: asked for a replay from "+
+			"2026-11-19T00:00:00.000000Z to 2026-11-21T00:00:00.000000Z")
 	})
 	asked := s.requestFor("orders")
 	if asked.Kind != watermark.Replays || asked.From == nil || asked.To == nil || asked.Rows != nil ||
@@ -39,7 +39,8 @@ func TestReplayAsksForAPartAndFollowsItToItsEnd(t *testing.T) {
 		w.Parts, w.Replayed = nil, w.Parts[0].Ended(schemas.MinInstant, "")
 	})
 	wait().expect(t, exitDone, "orders: published again: 2 rows since 2026-11-19T00:00:00.000000Z, in 0.0s")
-	s.do("replay", "list", "orders").expect(t, exitDone, "published again: 2 rows since 2026-11-19T00:00:00.000000Z, in 0.0s")
+	s.do("replay", "list", "orders").expect(t, exitDone,
+		"published again: 2 rows since 2026-11-19T00:00:00.000000Z, in 0.0s")
 }
 
 func TestReplayWaitsSayThatSomeWereLeftOrThatItWasCancelled(t *testing.T) {
@@ -66,7 +67,8 @@ func TestReplaySaysWhatItExpects(t *testing.T) {
 	s.do("replay", "orders", "--to", "2026-11-20", "--yes").expect(t, exitUsage, one)
 	s.do("replay", "orders", "--ids", "1", "--from", "2026-11-20", "--yes").expect(t, exitUsage, one)
 	s.do("replay", "orders", "users", "--ids", "1", "--yes").expect(t, exitUsage, "--ids: expected one resource")
-	s.do("replay", "orders", "--from", "tomorrow", "--yes").expect(t, exitUsage, "--from \"tomorrow\": expected a time")
+	s.do("replay", "orders", "--from", "tomorrow", "--yes").expect(t, exitUsage,
+		"--from \"tomorrow\": expected a time")
 	s.do("replay", "orders", "--from", "2026-11-20", "--to", "2026-11-20", "--yes").expect(t, exitUsage,
 		"expected a time after --from")
 	s.do("replay", "orders", "--from", "2026-11-20", "--why", "two\nlines", "--yes").expect(t, exitUsage,
@@ -74,8 +76,8 @@ func TestReplaySaysWhatItExpects(t *testing.T) {
 	s.Publish("orders", []schemas.Record{s.Order(1, "Shipped")}, nil, func(w *watermark.Watermark) {
 		w.Parts = make([]watermark.Part, watermark.MostParts)
 	})
-	s.do("replay", "orders", "--ids", "1", "--yes").expect(t, exitFailed, "orders: 5 replays of parts wait already",
-		"storestream replay cancel orders")
+	s.do("replay", "orders", "--ids", "1", "--yes").expect(t, exitFailed,
+		"orders: 5 replays of parts wait already", "storestream replay cancel orders")
 	s.do("replay", "order", "--from", "2026-11-20").expect(t, exitUsage, "order")
 	s.do("replay", "--yes", "--from", "2026-11-20").expect(t, exitUsage, "expected one or more resources")
 }

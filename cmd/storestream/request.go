@@ -19,7 +19,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// order is what one call of sweep, erase, replay or watermark reset asks of the running instance.
+// order is what one call of sweep, erase, replay, pause or another such command asks of the running instance.
 type order struct {
 	watermark.Request        // of each resource, which is not set yet
 	what              string // the request in words: "a sweep"

@@ -33,7 +33,8 @@ date (watermark list).`,
 		RunE:          noCommand,
 	}
 	root.AddCommand(runCommand(env), checkCommand(env), watermarkCommand(env), verifyCommand(env),
-		sweepCommand(env), replayCommand(env), rowCommand(env), eraseCommand(env), requestsCommand(env), tailCommand(env), schemaCommand(env),
+		sweepCommand(env), replayCommand(env), pauseCommand(env), resumeCommand(env), rowCommand(env),
+		eraseCommand(env), requestsCommand(env), tailCommand(env), schemaCommand(env),
 		configCommand(env))
 	flags := root.PersistentFlags()
 	flags.StringVar(&env.configFile, "config", env.usualConfig(),

@@ -34,9 +34,9 @@ polls it, and the request that it works on or that waits for it. Below the table
 everything is up to date, and of each resource why it is as it is and what to do, and which rows cannot be
 published.
 
-Not up to date is a resource that fails, is blocked, stalled or without an owner, one that lags by more than
-three intervals and ten seconds, and one of which more than 5 rows, or more than one in a thousand, cannot be
-published. What check finds in Kafka and the registry is named too, because an
+Not up to date is a resource that fails, is blocked, paused, stalled or without an owner, one that lags by
+more than three intervals and ten seconds, and one of which more than 5 rows, or more than one in a thousand,
+cannot be published. What check finds in Kafka and the registry is named too, because an
 instance that is refused a takeover may not write why. Exit status: 0 all is up to date, 4 something is
 not.`,
 		Example: "  storestream watermark list\n" +

@@ -71,8 +71,8 @@ func explainReset(ctx context.Context, env *environment, cluster *producer.Clust
 	at schemas.Instant) error {
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 	defer cancel()
-	return printRowsSince(ctx, env, cluster, names, at, fmt.Sprintf("Every row with updated_at at or after %s is "+
-		"published again, at its newest state, and consumers see it a second time:", at))
+	return printRowsSince(ctx, env, cluster, names, at, fmt.Sprintf("Every row with updated_at at or after %s "+
+		"is published again, at its newest state, and consumers see it a second time:", at))
 }
 
 // printRowsSince prints at most how many rows of each resource were updated since a time.

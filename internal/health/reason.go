@@ -7,11 +7,11 @@ import (
 	"github.com/storestream/storestream/internal/watermark"
 )
 
-// Reason is a reason for which a resource is blocked or incomplete, settling is delayed, or a row is
+// Reason is a reason for which a resource is blocked, incomplete or paused, settling is delayed, or a row is
 // deferred.
 type Reason struct {
 	Code  string
-	State State // Blocked, Incomplete, SettlingDelayed or Deferred
+	State State // Blocked, Incomplete, SettlingDelayed, Deferred or Paused
 	// Says are words of the text that storestream gives as the reason, and that no other reason has. "..."
 	// stands for what differs from case to case, and "|" is between the texts of one reason.
 	Says string

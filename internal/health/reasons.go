@@ -3,6 +3,12 @@ package health
 // Reasons are all reasons for which a resource is blocked or incomplete, settling is delayed, or a row is
 // deferred. A test holds the texts in the code to them.
 var Reasons = []Reason{
+	// A person's own words may be in it, so it comes first.
+	{Code: "paused", State: Paused, Says: "paused by",
+		Means: "a person asked for a pause: nothing is read or published. It is no failure. The lag grows",
+		Remedy: "`storestream resume RESOURCE`, or wait until the time that the text names. " +
+			"`storestream requests RESOURCE` lists who asked"},
+
 	// A limit of storestream.
 	{Code: "memory_full", State: Blocked, Says: "poll.memory is full | poll.memory is too small to go on",
 		Means: "more rows changed since settled than the resource may remember; `too small to go on`: a takeover " +

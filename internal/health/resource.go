@@ -54,6 +54,7 @@ type Resource struct {
 	Replay    *watermark.Replay   `json:"replay,omitempty"`
 	Replayed  *watermark.Replayed `json:"replayed,omitempty"`
 	Parts     []watermark.Part    `json:"parts,omitempty"`
+	Pause     *watermark.Pause    `json:"pause,omitempty"`
 	Sweep     *watermark.Sweep    `json:"sweep,omitempty"`
 	Erase     []watermark.Erase   `json:"erase,omitempty"`
 	LastSweep *schemas.Instant    `json:"last_sweep"`
@@ -127,8 +128,9 @@ func New(mark watermark.Watermark, now schemas.Instant) Resource {
 	}
 	return Resource{Name: mark.Resource, Settled: Known(mark.Settled), AsOf: Known(mark.AsOf), Rows: mark.Rows,
 		Instance: mark.Instance, Group: mark.Group, Written: Known(mark.Written), Replay: mark.Replay,
-		Replayed: mark.Replayed, Parts: mark.Parts, Sweep: mark.Sweep, Erase: mark.Erase, LastSweep: Known(mark.LastSweep),
-		Swept: mark.Swept, Policies: mark.Policies, DeadLetters: []watermark.DeadLetters{},
+		Replayed: mark.Replayed, Parts: mark.Parts, Pause: mark.Pause, Sweep: mark.Sweep, Erase: mark.Erase,
+		LastSweep: Known(mark.LastSweep),
+		Swept:     mark.Swept, Policies: mark.Policies, DeadLetters: []watermark.DeadLetters{},
 		Mark: mark, Trouble: mark.Trouble, Good: Known(good), Now: now}
 }
 
@@ -207,8 +209,10 @@ func (r *Resource) Incomplete() string {
 }
 
 // Ready reports whether the instance that answers has done its part: of a resource that it owns, a pass has
-// read all that it can.
-func (r *Resource) Ready() bool { return !r.Owned || r.Passes > 0 || r.Trouble.SettlingDelayed() }
+// read all that it can, or it is paused.
+func (r *Resource) Ready() bool {
+	return !r.Owned || r.Passes > 0 || r.Trouble.SettlingDelayed() || r.Pause.Lasts(r.Now)
+}
 
 // loading reports whether the first load goes on. It is over once a pass has read all that it can, although
 // rows are left that cannot be read, which delays settling.
@@ -244,6 +248,10 @@ func (r *Resource) Judge() {
 		r.isOtherwise(Unknown, "the group has not said yet which instance has it", "")
 	case !r.Owned && r.Silent > StalledAfter(r.interval()):
 		r.stalled()
+	case r.Pause.Lasts(r.Now):
+		why := r.Pause.Text()
+		r.isOtherwise(Paused, why, ReasonOf(Paused, why).advice())
+		r.Since = r.Pause.Since.Time()
 	case t != nil && t.Failing && !t.Publishes:
 		r.State = Failing
 	case t.Blocked():
@@ -294,7 +302,8 @@ func (r *Resource) isOtherwise(state State, why, remedy string) {
 // Unattended reports whether maybe no instance of group works on the resource: its passes are late, or
 // another group wrote its watermark.
 func (r *Resource) Unattended(group string) bool {
-	return r.Enabled && r.Unreadable == nil && (!r.UpToDate && r.State != Incomplete || r.Group != group)
+	return r.Enabled && r.Unreadable == nil && (!r.UpToDate && r.State != Incomplete &&
+		r.State != Paused || r.Group != group)
 }
 
 // Refuse notes, after Judge, that no instance can take the resource over, as far as a rehearsal tells. why

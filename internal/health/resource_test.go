@@ -58,7 +58,13 @@ func TestAResourceIsJudgedByTheWorstThatIsKnownOfIt(t *testing.T) {
 		text     string
 	}{
 		// By the watermark.
-		"fresh":                  {at(3 * time.Second), Following, true, ""},
+		"fresh": {at(3 * time.Second), Following, true, ""},
+		"paused, and blocked before": {at(time.Hour).with(trouble(watermark.Trouble{})).with(func(r *Resource) {
+			r.Pause = &watermark.Pause{Since: now.Add(-time.Hour), By: "bob@shop", Why: "its clock was set forward"}
+		}), Paused, false, "paused by bob@shop since 2026-11-21T02:00:00.000000Z: its clock was set forward"},
+		"after a pause": {at(3 * time.Second).with(func(r *Resource) {
+			r.Pause = &watermark.Pause{Until: &now, By: "bob@shop"}
+		}), Following, true, ""},
 		"within three intervals": {at(90 * time.Second), Following, true, ""},
 		"old":                    {at(time.Hour), Behind, false, "the last complete pass began 1h0m ago"},
 		"left": {at(10 * time.Minute).with(func(r *Resource) { r.Owner, r.Abandoned = "", true }), Unowned, false,
@@ -273,7 +279,7 @@ func TestEveryReasonIsKnownByItsText(t *testing.T) {
 			Since: now.Add(-time.Minute), Publishes: reason.State != Blocked}
 		r.Judge()
 		want := reason.State
-		if want == Deferred || want == Incomplete {
+		if want == Deferred || want == Incomplete || want == Paused {
 			want = SettlingDelayed
 		}
 		remedy := strings.ReplaceAll(reason.Remedy, "RESOURCE", "orders")

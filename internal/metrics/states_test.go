@@ -39,11 +39,11 @@ func gauges(t *testing.T, r health.Resource) map[string]float64 {
 // The gauges decide nothing: each is 1 in the state of its name alone.
 func TestTheGaugesAreTheStateThatThePageShows(t *testing.T) {
 	for _, state := range []health.State{health.Following, health.SettlingDelayed, health.Replaying,
-		health.Resuming, health.FirstLoad, health.Behind, health.Failing, health.Blocked, health.Incomplete,
-		health.Stalled, health.Unowned, health.Unreadable, health.Unknown} {
+		health.Paused, health.Resuming, health.FirstLoad, health.Behind, health.Failing, health.Blocked,
+		health.Incomplete, health.Stalled, health.Unowned, health.Unreadable, health.Unknown} {
 		got := gauges(t, health.Resource{Name: "orders", State: state})
 		for _, gauge := range []health.State{health.SettlingDelayed, health.Blocked, health.Incomplete,
-			health.Stalled} {
+			health.Paused, health.Stalled} {
 			if (got[string(gauge)] == 1) != (gauge == state) {
 				t.Errorf("in the state %s the gauge %s is %v", state, gauge, got[string(gauge)])
 			}

@@ -24,6 +24,10 @@ type Comparison struct {
 	notes    *rowset.Sorter
 	notesEnd []int64
 	ends     []int64
+	// later, of a replay, are the rows behind the part that have a record between notesEnd and ends. With them
+	// the next part goes on at ends. Otherwise it would read again what the parts before it have published. It
+	// is nil if these rows are too many.
+	later map[int64]bool
 	// before is an overlap before the source was read for the notes.
 	before   schemas.Instant
 	suspects map[int64]*suspect
@@ -76,7 +80,13 @@ func New(cfg Config) *Comparison {
 	cfg.MaxRecordBytes = cmp.Or(cfg.MaxRecordBytes, math.MaxInt)
 	c := &Comparison{cfg: cfg, last: math.MaxInt64, letters: map[int64]bool{},
 		suspects: map[int64]*suspect{}, notes: &rowset.Sorter{}}
+	if cfg.Again != nil {
+		c.later = map[int64]bool{}
+	}
 	if b := cfg.Before; b != nil {
+		if b.later != nil && b.last < cfg.From {
+			c.later, c.ends = b.later, b.ends
+		}
 		c.notes, c.notesEnd, c.before, c.nameless, c.cfg.Before = b.notes, b.notesEnd, b.before, b.nameless, nil
 		c.report.Nameless, c.report.Shown, c.report.Wanted = b.report.Nameless, b.report.Shown, b.report.Wanted
 	}
@@ -216,8 +226,8 @@ func (c *Comparison) CatchUp(ctx context.Context) error {
 	if len(c.suspects) == 0 {
 		return nil
 	}
-	isSuspect := func(id int64) bool { return c.suspects[id] != nil }
-	ends, err := c.topic(ctx, c.ends, isSuspect, c.fold)
+	wanted := func(id int64) bool { return c.suspects[id] != nil || c.cfg.Again != nil && id > c.last }
+	ends, err := c.topic(ctx, c.ends, wanted, c.fold)
 	if err != nil {
 		return err
 	}
@@ -243,6 +253,10 @@ func (c *Comparison) fold(p watermark.Published) error {
 	}
 	if s := c.suspects[p.ID]; s != nil && !p.Foreign {
 		s.fold(p)
+	} else if c.later != nil && p.ID > c.last {
+		if c.later[p.ID] = true; len(c.later) > c.cfg.MaxSuspects {
+			c.later = nil
+		}
 	}
 	return nil
 }

@@ -60,11 +60,11 @@
 //
 // # Replays
 //
-// For a replay (Config.Again) a row differs if its newest record in the topic lies before the end offsets that
-// the request for the replay met, and if it is among the wanted rows. First reads the topic alone. Everything
-// else counts as deleted there. A look shows which of the rows the source has as the topic has them (Replayed).
-// Such a difference counts at once: the version to be published is the one that the topic has. A row is cleared
-// as soon as the topic has a later record of it.
+// For a replay (Config.Again) a row differs if its newest record in the topic lies before the end offsets
+// that the request for the replay met, and if it is among the wanted rows. First reads the topic alone. All
+// other rows count as deleted there. A look shows which of the rows the source has as the topic has them
+// (Replayed). Such a difference counts at once, because the version to be published is the one that the topic
+// has. A row is cleared as soon as the topic has a later record of it.
 //
 // Comparing changes nothing.
 package reconcile

@@ -50,7 +50,9 @@ func (c *Comparison) readPart(ctx context.Context, progress func(topicRows, sour
 	if err != nil || c.last == math.MaxInt64 || c.notes.Spill() != nil {
 		c.notes.Close()
 	}
-	c.ends = c.notesEnd
+	if c.ends == nil {
+		c.ends = c.notesEnd
+	}
 	return err
 }
 
@@ -220,6 +222,9 @@ func (c *Comparison) judge(id int64, s *suspect, met bool) {
 	}
 	if met && !c.letters[id] {
 		c.report.SourceRows++
+	}
+	if c.later[id] {
+		return // its record is behind the end offsets of the replay
 	}
 	if len(s.versions) > 0 || unmet && !early || len(s.strays) > 0 || s.letter && !c.letters[id] {
 		kept := *s

@@ -111,8 +111,14 @@ func (s Snapshot) public() Snapshot {
 	s.Resources = slices.Clone(s.Resources)
 	for i := range s.Resources {
 		r := &s.Resources[i]
-		if r.Trouble != nil || r.Unreadable != nil {
+		if r.Trouble != nil || r.Unreadable != nil || r.Pause != nil {
 			hide(&r.Why)
+		}
+		if r.Pause != nil {
+			pause := *r.Pause
+			hide(&pause.Why)
+			hide(&pause.By)
+			r.Pause = &pause
 		}
 		if r.Sweeping != nil {
 			sweeping := *r.Sweeping
@@ -127,6 +133,7 @@ func (s Snapshot) public() Snapshot {
 		r.Parts = slices.Clone(r.Parts)
 		for p := range r.Parts {
 			hide(&r.Parts[p].Failure)
+			r.Parts[p].IDs = nil
 		}
 		if r.Settling != nil {
 			settling := *r.Settling

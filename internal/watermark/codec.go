@@ -110,8 +110,8 @@ func DecodeRequest(resource string, id int64, value []byte) (Request, error) {
 	case r.ConfirmedDeletes < 0:
 		return Request{}, fmt.Errorf("request %d confirms %d deletions: expected 0 or more", id, r.ConfirmedDeletes)
 	case len(r.Why) > MostWhy || strings.ContainsFunc(r.Why, unicode.IsControl):
-		return Request{}, fmt.Errorf("request %d has a reason of %d bytes, or of several lines: expected one line of "+
-			"%d bytes at most", id, len(r.Why), MostWhy)
+		return Request{}, fmt.Errorf("request %d has a reason of %d bytes, or of several lines: expected one line "+
+			"of %d bytes at most", id, len(r.Why), MostWhy)
 	case r.Kind == Reset && r.To == nil:
 		return Request{}, fmt.Errorf("request %d is a reset without a time", id)
 	}

@@ -35,7 +35,10 @@ const (
 // PartOf returns the replay that r asks for. ends are the end offsets of the data topic.
 func PartOf(r Request, at schemas.Instant, ends []int64) Part {
 	p := Part{Request: r.ID, RequestUID: r.UID, At: at, From: schemas.MinInstant, To: schemas.MaxInstant,
-		IDs: r.Rows, Ends: ends}
+		Ends: ends}
+	if len(r.Rows) > 0 {
+		p.IDs = r.Rows
+	}
 	if r.From != nil {
 		p.From = *r.From
 	}
@@ -47,6 +50,6 @@ func PartOf(r Request, at schemas.Instant, ends []int64) Part {
 
 // Ended returns the result of p. left is what it leaves, in words, or "".
 func (p *Part) Ended(at schemas.Instant, left string) *Replayed {
-	return &Replayed{Request: p.Request, RequestUID: p.RequestUID, From: p.From, Began: p.At, Ended: at, Rows: p.Rows,
-		Left: left}
+	return &Replayed{Request: p.Request, RequestUID: p.RequestUID, From: p.From, Began: p.At, Ended: at,
+		Rows: p.Rows, Left: left}
 }

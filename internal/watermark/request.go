@@ -12,6 +12,8 @@ const (
 	Erases  Kind = "erase"  // delete Rows from the topic, once the source has them no longer
 	Replays Kind = "replay" // publish again Rows, or the rows with updated_at from From on and before To
 	Cancels Kind = "cancel" // end the replays in hand, of either kind
+	Pauses  Kind = "pause"  // publish nothing until To, or until it is resumed
+	Resumes Kind = "resume" // end a pause
 )
 
 // maxRequestBytes bounds a record of the requests topic. The largest that the command line writes has a
@@ -29,7 +31,7 @@ type Request struct {
 	UID      string `json:"uid"`
 	Resource string `json:"resource"`
 	Kind     Kind   `json:"kind"`
-	// From and To are those of a reset or a replay. Each of a replay's may be nil.
+	// From and To are those of a reset or a replay. Each of a replay's may be nil. To also ends a pause.
 	From *schemas.Instant `json:"from,omitempty"`
 	To   *schemas.Instant `json:"to,omitempty"`
 	// Schema, of a reset, is the schema of PostgreSQL in which another table or view of the resource's name is
@@ -50,4 +52,4 @@ type Request struct {
 const MostWhy = 200
 
 // Kinds are all kinds of requests.
-var Kinds = []Kind{Reset, Sweeps, Erases, Replays, Cancels}
+var Kinds = []Kind{Reset, Sweeps, Erases, Replays, Cancels, Pauses, Resumes}

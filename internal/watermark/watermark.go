@@ -89,6 +89,8 @@ type Watermark struct {
 	Dialect map[string]Proof `json:"dialect,omitempty"`
 	// Policies are the policies for fields under which rows of the topic may have been published.
 	Policies Policies `json:"privacy,omitempty"`
+	// Pause is the pause that a person asked for. It may be over. Nil means none.
+	Pause *Pause `json:"pause,omitempty"`
 	// Trouble is why the resource is blocked or fails, or why settled stands still. Otherwise it is nil.
 	Trouble *Trouble `json:"trouble,omitempty"`
 	// Written is when this was written, by the clock of Instance. It tells a live neighbour from one long gone.

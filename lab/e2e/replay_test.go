@@ -190,3 +190,45 @@ func TestAResetToTheFutureIsRefused(t *testing.T) {
 	s.expect(2, []string{"wibble"}, "watermark", "reset", "wibble", "--yes", "--to", "2026-01-01")
 	s.expect(2, []string{"tomorrow"}, "watermark", "reset", "orders", "--yes", "--to", "tomorrow")
 }
+
+// Whenever its owner dies, each row of the part is sent once more, by whichever owner, and no other row is.
+func TestAReplayOfAPartSendsEachRowOnceThoughItsOwnerIsKilled(t *testing.T) {
+	t.Parallel()
+	s := start(t, setup{yaml: quick, fake: smallShop(8)})
+	first := s.spawn("run")
+	s.converge()
+	before := s.offsets()
+	for _, resource := range []string{storefake.Orders, storefake.Products} {
+		if out, errs, code := s.do("replay", resource, "--from", "2000-01-01", "--yes"); code != 0 {
+			t.Fatalf("exit status %d\n%s\n%s", code, out, errs)
+		}
+	}
+	eventually(t, "a replay has begun", func() (bool, string) {
+		out, _, _ := s.do("replay", "list")
+		return strings.Contains(out, "in hand") || strings.Contains(out, "published again"), out
+	})
+	first.kill()
+	s.spawn("run")
+	eventually(t, "the replays are over", func() (bool, string) {
+		out, _, _ := s.do("replay", "list")
+		return strings.Count(out, "published again: ") == 2, out
+	})
+	s.converge()
+	for resource, last := range before {
+		want := 0
+		if resource == storefake.Orders || resource == storefake.Products {
+			want = 1
+		}
+		again := map[int64]int{}
+		for _, r := range s.topic(resource) {
+			if r.offset >= last[r.id] {
+				again[r.id]++
+			}
+		}
+		for id := range s.fake.Rows(resource) {
+			if again[id] != want {
+				t.Errorf("%s %d is sent %d times, want %d", resource, id, again[id], want)
+			}
+		}
+	}
+}

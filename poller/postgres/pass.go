@@ -79,12 +79,12 @@ type part struct {
 // newPass returns the pass for a request. Rows before start are not wanted. before is the load that this pass
 // follows, or nil. A bad chunk of the load is one of this pass too.
 func newPass(r poller.Request, start schemas.Instant, hs *horizons, before *pass) *pass {
-	p := &pass{horizons: hs, settled: r.From, from: r.From, passed: r.Passed, started: r.Started, blocks: firstBlocks,
+	p := &pass{horizons: hs, settled: r.From, from: r.From, started: r.Started, blocks: firstBlocks,
 		published: r.Rows > 0 && (r.Cursor != nil || r.Load != nil)}
 	if r.Load != nil {
 		p.from = max(p.from, r.Load.Before)
 	}
-	p.passed = max(p.passed, p.from)
+	p.passed = max(r.Passed, p.from)
 	if before != nil {
 		p.good, p.bad, p.moved = before.good, before.bad, before.moved
 	}

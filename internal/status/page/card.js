@@ -11,6 +11,7 @@ const states = {
   settling_delayed: ["settling delayed", "busy"],
   first_load: ["first load", "busy"],
   replaying: ["replaying", "busy"],
+  paused: ["paused", "busy"],
   resuming: ["resuming", "busy"],
   blocked: ["blocked", "bad"],
   failing: ["failing", "bad"],

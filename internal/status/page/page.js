@@ -35,6 +35,7 @@ const verdicts = [
   ["blocked", "blocked", "bad"],
   ["failing", "failing", "bad"],
   ["incomplete", "incomplete", "bad"],
+  ["paused", "paused", "busy"],
   ["resuming", "resuming", "busy"],
   ["unknown", "waiting for the group to share them out", "busy"],
   ["first_load", "being loaded for the first time", "busy"],

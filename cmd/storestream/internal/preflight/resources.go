@@ -12,8 +12,8 @@ import (
 var levels = map[health.State]Level{
 	health.Blocked: Failure, health.Unreadable: Failure,
 	health.Failing: Warning, health.Stalled: Warning, health.Behind: Warning, health.SettlingDelayed: Warning,
-	health.Incomplete: Warning,
-	health.Unowned:    Note, health.Unknown: Note,
+	health.Incomplete: Warning, health.Paused: Warning,
+	health.Unowned: Note, health.Unknown: Note,
 }
 
 // tryResources repeats the verdict of `watermark list`. The other parts find most causes themselves, but only

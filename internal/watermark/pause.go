@@ -1,0 +1,30 @@
+package watermark
+
+import "github.com/storestream/storestream/schemas"
+
+// Pause is a rest that a person asked for: the owner publishes nothing and keeps the resource.
+type Pause struct {
+	Since schemas.Instant `json:"since"`
+	// Until is when it ends by itself. Nil means once somebody asks for that.
+	Until *schemas.Instant `json:"until,omitempty"`
+	// Why and By are those of the request.
+	Why string `json:"why,omitempty"`
+	By  string `json:"by"`
+}
+
+// Lasts reports whether the pause goes on. There may be none.
+func (p *Pause) Lasts(now schemas.Instant) bool {
+	return p != nil && (p.Until == nil || now < *p.Until)
+}
+
+// Text says who has paused the resource, since when, until when, and why.
+func (p *Pause) Text() string {
+	text := "paused by " + p.By + " since " + p.Since.String()
+	if p.Until != nil {
+		text += ", until " + p.Until.String()
+	}
+	if p.Why != "" {
+		text += ": " + p.Why
+	}
+	return text
+}
