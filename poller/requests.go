@@ -68,17 +68,13 @@ func (p *Poller) acceptRequests() error {
 		case r.Kind == watermark.Erases:
 			p.state.mark.AcceptErase(r, now)
 			p.sweeper.asked(r.Kind)
-		case r.Kind == watermark.Replays && len(p.state.mark.Parts) >= watermark.MostParts:
-			log.Warn("replay refused: too many wait", zap.Int("waiting", len(p.state.mark.Parts)))
-			continue
 		case r.Kind == watermark.Replays:
-			ends, err := p.cfg.Session.EndOffsets(p.writer.commits)
-			if err != nil {
+			if accepted, err := p.acceptPart(r, now); err != nil {
 				return err
+			} else if !accepted {
+				log.Warn("replay refused: too many wait", zap.Int("waiting", watermark.MostParts))
+				continue
 			}
-			parts := p.state.mark.Parts
-			p.state.mark.Parts = append(parts[:len(parts):len(parts)], watermark.PartOf(r, now, ends))
-			p.sweeper.asked(r.Kind)
 		case r.Kind == watermark.Cancels:
 			p.sweeper.asked(r.Kind)
 			ended, reset := p.state.cancelReplays(now)
@@ -116,6 +112,21 @@ func (p *Poller) acceptRequests() error {
 		return ErrTakeover
 	}
 	return nil
+}
+
+// acceptPart accepts a replay of a part, unless too many wait.
+func (p *Poller) acceptPart(r watermark.Request, now schemas.Instant) (accepted bool, err error) {
+	parts := p.state.mark.Parts
+	if len(parts) >= watermark.MostParts {
+		return false, nil
+	}
+	ends, err := p.cfg.Session.EndOffsets(p.writer.commits)
+	if err != nil {
+		return false, err
+	}
+	p.state.mark.Parts = append(parts[:len(parts):len(parts)], watermark.PartOf(r, now, ends))
+	p.sweeper.asked(r.Kind)
+	return true, nil
 }
 
 // rests reports whether the resource is paused. Then the watermark says that its owner is alive, and nothing

@@ -17,14 +17,14 @@ func pauseCommand(env *environment) *cobra.Command {
 		Use:       "pause RESOURCE...",
 		ValidArgs: schemas.Names(),
 		Args:      resourceArgs(0, math.MaxInt),
-		Short:     "Publish nothing of a resource for a while",
-		Long: `Asks the running instance to publish nothing of the resource, and not to read it: polls, sweeps,
-erases and replays wait. With --for it goes on by itself after that time, otherwise with storestream resume.
-The pause outlives restarts and handovers. The state is paused everywhere, which is no failure and not up to
-date. The lag grows, and an alert says so after a while. Then the first poll publishes what changed meanwhile.
+		Short:     "Stop publishing a resource for a while",
+		Long: `Asks the running instance to stop reading and publishing the resource: polls, sweeps, erases and
+replays wait. With --for it goes on by itself after that time, otherwise with storestream resume. The pause
+outlives restarts and handovers. The state is paused everywhere, which is no failure, and the resource is not
+up to date. The lag grows. An alert tells of a long pause. Afterwards the first poll publishes the changes.
 
 A pause that is asked for during another one takes its place.`,
-		Example: "  storestream pause orders --for 2h\n  storestream pause --all --why migration --yes",
+		Example: "  storestream pause users --for 2h\n  storestream pause users --why migration --yes",
 	}
 	cmd.Flags().DurationVar(&length, "for", 0,
 		"it ends after this `TIME`, such as 2h. Without: by storestream resume")
@@ -33,10 +33,10 @@ A pause that is asked for during another one takes its place.`,
 		if length < 0 || length == 0 && cmd.Flags().Changed("for") {
 			return usagef(cmd, "--for %s: expected more than 0", length)
 		}
-		question := "Publish nothing of it until somebody resumes it?"
+		question := "Stop publishing it until storestream resume?"
 		if length > 0 {
 			until := schemas.InstantOf(time.Now().Add(length))
-			o.To, o.what, question = &until, "a pause until "+until.String(), "Publish nothing of it until then?"
+			o.To, o.what, question = &until, "a pause until "+until.String(), "Stop publishing it until then?"
 		}
 		return o.send(env, cmd, unique(args), question, nil)
 	}
@@ -52,7 +52,7 @@ func resumeCommand(env *environment) *cobra.Command {
 		Short:     "End the pause of a resource",
 		Long: `Asks the running instance to go on with a resource that storestream pause has paused. It polls at
 once, and goes on with the sweeps, erases and replays that waited.`,
-		Example: "  storestream resume orders",
+		Example: "  storestream resume users",
 	}
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

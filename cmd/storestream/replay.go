@@ -28,13 +28,13 @@ func replayCommand(env *environment) *cobra.Command {
 		Short:     "Publish a part of the rows again, beside the polls",
 		Long: fmt.Sprintf(`Asks the running instance to publish rows again: those with updated_at from one time on
 and before another, or at most %d by id. A consumer sees each of them once more, as the topic has it. Polls go
-on, and settled stays where it is. TIME is RFC 3339, or a day (its start in UTC).
+on, and settled does not move. TIME is RFC 3339, or a day (its start in UTC).
 
 It repairs nothing: a row that the service shows otherwise than the topic has it is left to polls and sweeps,
 and so is one that the topic does not have. A row that changes meanwhile is published once, as it is then.
-After a crash the next owner goes on where it was. Further replays of a resource wait for their turn.
+After a crash the next owner goes on with it. Further replays of a resource wait for their turn.
 
-It asks first; where there is no terminal, it needs --yes. With --wait it stays until the rows are published,
+It asks first, and needs --yes without a terminal. With --wait it stays until the rows are published,
 and exits with 3 if some were left. To publish everything from a time on, and read it from the service again,
 there is watermark reset.`, watermark.MostReplayed),
 		Example: "  storestream replay orders --from 2026-11-20 --to 2026-11-21\n" +
@@ -124,7 +124,7 @@ func replayCancel(env *environment) *cobra.Command {
 		Short:     "End the replays in hand",
 		Long: `Asks the running instance to end the replay of a part that is in hand, and one that watermark reset
 has begun. Rows that were published again stay so, and no further one is. After a reset, settled goes back to
-where it stood before. A reset that was asked for before the first load was complete is part of that load, and
+its place before that. A reset that was asked for before the first load was complete is part of that load, and
 goes on.`,
 		Example: "  storestream replay cancel orders --yes",
 	}
@@ -155,7 +155,7 @@ func (r *following) replayed(done *watermark.Replayed, mine bool) error {
 	}
 	r.env.print("%s\n", replayedText(r.Resource, done))
 	if done.Left != "" {
-		return exitError{exitDifferent, errors.New(r.Resource + ": not all of it was published again")}
+		return exitError{exitDifferent, errors.New(r.Resource + ": some rows were left")}
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func requestsList(env *environment, use, short string, kinds ...watermark.Kind) 
 watermark of its resource, which knows the request in hand and the last results of each kind. "accepted": an
 instance took it, and its result is not known any more, or its log says why it did nothing.
 
-By, host and why are what the writer of the record says: see docs/security.md.`,
+The writer of the record sets its user, host and reason: see docs/security.md.`,
 		Example: "  storestream " + strings.ReplaceAll(use, "[RESOURCE...]", "orders"),
 	}
 	if strings.HasPrefix(use, "list") {
@@ -70,7 +70,7 @@ type asked struct {
 	Result string `json:"result"`
 }
 
-// readRequests returns the requests of these kinds for some resources, or for all if none is named, in order.
+// readRequests returns the requests of these kinds for the named resources, or for all, in order.
 func readRequests(ctx context.Context, cfg *config.Config, cluster *producer.Cluster, names []string,
 	kinds []watermark.Kind) ([]asked, error) {
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)

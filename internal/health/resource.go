@@ -249,8 +249,7 @@ func (r *Resource) Judge() {
 	case !r.Owned && r.Silent > StalledAfter(r.interval()):
 		r.stalled()
 	case r.Pause.Lasts(r.Now):
-		why := r.Pause.Text()
-		r.isOtherwise(Paused, why, ReasonOf(Paused, why).advice())
+		r.isOtherwise(Paused, r.Pause.Text(), ReasonOf(Paused, r.Pause.Text()).advice())
 		r.Since = r.Pause.Since.Time()
 	case t != nil && t.Failing && !t.Publishes:
 		r.State = Failing
@@ -280,18 +279,22 @@ func (r *Resource) Judge() {
 	default:
 		r.State = Following
 	}
-	switch r.State {
-	case Following, SettlingDelayed:
-		r.UpToDate = r.AsOf != nil // else rows of the past are missing
-	case Replaying, Resuming:
-		r.UpToDate = late == "" || !r.Enabled
-	default:
-		r.UpToDate = !r.Enabled && r.Unreadable == nil
-	}
+	r.UpToDate = r.upToDate(late)
 	if t.SettlingDelayed() && late != "" && r.Why == t.Why {
 		r.Why = late + ": " + t.Why
 	}
 	r.Remedy = strings.ReplaceAll(r.Remedy, "RESOURCE", r.Name)
+}
+
+// upToDate decides by the state. late says why the resource is late, or "".
+func (r *Resource) upToDate(late string) bool {
+	switch r.State {
+	case Following, SettlingDelayed:
+		return r.AsOf != nil // else rows of the past are missing
+	case Replaying, Resuming:
+		return late == "" || !r.Enabled
+	}
+	return !r.Enabled && r.Unreadable == nil
 }
 
 // isOtherwise sets a state that its owner's Trouble does not explain.

@@ -8,7 +8,7 @@ const (
 	Following       State = "following"        // passes complete, nothing is wrong
 	SettlingDelayed State = "settling_delayed" // passes complete, but settled stands still
 	Replaying       State = "replaying"        // it publishes again from a time on
-	Paused          State = "paused"           // a person asked that nothing is published for a while
+	Paused          State = "paused"           // a person asked for a pause
 	Resuming        State = "resuming"         // its owner has not completed a pass yet
 	FirstLoad       State = "first_load"       // the first pass has not read all that it can yet
 	Behind          State = "behind"           // no pass has met every change for a while

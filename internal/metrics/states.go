@@ -57,8 +57,8 @@ func (s states) collect(ch chan<- prometheus.Metric, r *health.Resource) {
 		"`watermark list` name. Every instance reports it.")
 	gauge("incomplete", is(r.State == health.Incomplete), "1 in the state incomplete: polls succeed, and more "+
 		"than 5 rows, or more than one in a thousand, have dead letters. Every instance reports it.")
-	gauge("paused", is(r.State == health.Paused), "1 in the state paused: a person asked that nothing is "+
-		"published for a while. Every instance reports it.")
+	gauge("paused", is(r.State == health.Paused), "1 in the state paused: a person asked for a pause. "+
+		"Every instance reports it.")
 	gauge("stalled", is(r.State == health.Stalled), "1 in the state stalled: an instance has the resource, "+
 		"according to the consumer group, and its watermark is not written. Every other instance reports it.")
 

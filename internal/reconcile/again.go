@@ -8,8 +8,8 @@ import (
 )
 
 // Again says which rows of the topic a replay publishes again: those whose newest record lies before Ends, by
-// partition, and has an updated_at from From on and before To, to the millisecond. So the topic itself says
-// what the replay has published already, also to an owner that takes it over.
+// partition, and has an updated_at from From on and before To, to the millisecond. So the topic itself shows
+// an owner that takes the replay over how far it is.
 type Again struct {
 	From, To schemas.Instant
 	Ends     []int64

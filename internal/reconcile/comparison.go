@@ -25,8 +25,8 @@ type Comparison struct {
 	notesEnd []int64
 	ends     []int64
 	// later, of a replay, are the rows behind the part that have a record between notesEnd and ends. With them
-	// the next part goes on at ends. Otherwise it would read again what the parts before it have published. It
-	// is nil if these rows are too many.
+	// the next part goes on at ends. Otherwise it would read the records of the parts before it again. It is nil
+	// if these rows are too many.
 	later map[int64]bool
 	// before is an overlap before the source was read for the notes.
 	before   schemas.Instant
