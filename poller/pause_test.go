@@ -77,3 +77,18 @@ func TestRunRestsInAPause(t *testing.T) {
 		t.Error("it publishes in the pause")
 	}
 }
+
+// Its reading would go on for hours, and it would ask the service although nobody is to.
+func TestAPauseEndsTheSweepInHand(t *testing.T) {
+	s := openShop(t, 5, nil)
+	s.askSweep()
+	s.poll()
+	if s.poller.sweeper.inHand == nil {
+		t.Fatal("no sweep is in hand")
+	}
+	s.ask(watermark.Request{Kind: watermark.Pauses})
+	s.poll()
+	if s.poller.sweeper.inHand != nil || s.mark.Sweep == nil || s.mark.Sweep.Tried != nil {
+		t.Errorf("in hand is %+v, the watermark says %+v", s.poller.sweeper.inHand, s.mark.Sweep)
+	}
+}
