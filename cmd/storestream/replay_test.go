@@ -100,10 +100,10 @@ func TestRequestsSaysWhoAskedForWhatAndWhatBecameOfIt(t *testing.T) {
 		w.Swept = &watermark.Swept{RequestUID: swept.UID, SourceRows: 7}
 		w.Request, w.RequestUID = all[1].ID, all[1].UID
 		w.AcceptErase(all[1].Request, schemas.MinInstant)
-		w.EndErase(map[int64]string{1: ""}, schemas.MinInstant)
+		w.EndErase(map[int64]string{1: "", 2: "the service has it"}, schemas.MinInstant)
 	})
 	out := s.do("requests").expect(t, exitDone, "sweep, confirms 2 deletions", "swept 7 rows", "the law",
-		"erase of 2 rows", "1 erased, 0 stay, 1 in hand", "waits for an instance", whoAmI())
+		"erase of 2 rows", "1 erased, 1 stay", "waits for an instance", whoAmI())
 	if n := strings.Count(out.stdout.String(), "\n"); n != 4 {
 		t.Errorf("%d lines:\n%s", n, out.stdout)
 	}

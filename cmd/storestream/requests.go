@@ -146,23 +146,17 @@ func partText(p *watermark.Part) string {
 
 // erasedText returns what became of the rows of an erase.
 func erasedText(uid string, mark *watermark.Watermark) string {
-	waits, gone, stays := 0, 0, 0
-	for _, e := range mark.Erase {
-		if e.RequestUID == uid {
-			waits++
-		}
+	if slices.ContainsFunc(mark.Erase, func(e watermark.Erase) bool { return e.RequestUID == uid }) {
+		return "in hand"
 	}
+	rows := map[bool]int{} // by whether they were erased
 	for _, e := range mark.Erased {
-		switch {
-		case e.RequestUID != uid:
-		case e.Left == "":
-			gone++
-		default:
-			stays++
+		if e.RequestUID == uid {
+			rows[e.Left == ""]++
 		}
 	}
-	if waits+gone+stays == 0 {
+	if len(rows) == 0 {
 		return "accepted"
 	}
-	return fmt.Sprintf("%d erased, %d stay, %d in hand", gone, stays, waits)
+	return fmt.Sprintf("%d erased, %d stay", rows[true], rows[false])
 }
