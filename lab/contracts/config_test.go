@@ -42,7 +42,7 @@ func TestConfigurationsAreValidByTheSchemaAndMistakesAreNot(t *testing.T) {
 		}
 	}
 	for text, key := range map[string]string{
-		"log: {levle: debug}":                           "/log",
+		"log: {lvl: debug}":                             "/log",
 		"kafak: {brokers: a:9092}":                      "kafak",
 		"resources: {order: {enabled: true}}":           "/resources",
 		"store: {request_timeout: 30}":                  "/store/request_timeout",
