@@ -21,6 +21,7 @@ func TestAShellCompletesResourcesAndKeys(t *testing.T) {
 		{"row ", every},
 		{"check --set kafka.b", "kafka.brokers=\n"},
 		{"tail orders -o ", "json\n"},
+		{"topics export --as ", "kafka\nstrimzi\nterraform\n"},
 	} {
 		words := append([]string{cobra.ShellCompNoDescRequestCmd}, strings.Split(test.line, " ")...)
 		c := do(t, words...).expect(t, exitDone)

@@ -34,7 +34,7 @@ date (watermark list).`,
 	}
 	root.AddCommand(runCommand(env), checkCommand(env), watermarkCommand(env), verifyCommand(env),
 		sweepCommand(env), rowCommand(env), eraseCommand(env), tailCommand(env), schemaCommand(env),
-		configCommand(env))
+		topicsCommand(env), configCommand(env))
 	flags := root.PersistentFlags()
 	flags.StringVar(&env.configFile, "config", env.usualConfig(),
 		"YAML `file` (config/example.yaml holds every key); without: "+config.FileVariable+", or ./"+usualFile)
