@@ -14,6 +14,7 @@ func TestAShellCompletesResourcesAndKeys(t *testing.T) {
 	for _, test := range []struct{ line, offered string }{
 		{"tail ", every},
 		{"schema show ", every},
+		{"dead-letters list ", every},
 		{"sweep ", every},
 		{"verify ", every},
 		{"watermark reset ", every},

@@ -33,8 +33,8 @@ date (watermark list).`,
 		RunE:          noCommand,
 	}
 	root.AddCommand(runCommand(env), checkCommand(env), watermarkCommand(env), verifyCommand(env),
-		sweepCommand(env), rowCommand(env), eraseCommand(env), tailCommand(env), schemaCommand(env),
-		topicsCommand(env), configCommand(env))
+		sweepCommand(env), rowCommand(env), eraseCommand(env), deadLettersCommand(env), tailCommand(env),
+		schemaCommand(env), topicsCommand(env), configCommand(env))
 	flags := root.PersistentFlags()
 	flags.StringVar(&env.configFile, "config", env.usualConfig(),
 		"YAML `file` (config/example.yaml holds every key); without: "+config.FileVariable+", or ./"+usualFile)
