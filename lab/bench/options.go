@@ -58,7 +58,7 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	f.BoolVar(&o.quick, "quick", false, "small tables and one round")
 	f.IntVar(&o.large, "large", 10_000_000, "rows of the large cases: sweep, first load beside a writer")
 	f.BoolVar(&o.big, "big", false,
-		"also an open day of five times as many rows, and the large scattered table against an ordered one")
+		"also an open day and sweeps of five times as many rows, and the large scattered table in order")
 	f.StringVar(&o.against, "against", "", "commit or tag that is built and measured beside it, round by round")
 	f.BoolVar(&o.kafka, "kafka", false,
 		"also with Apache Kafka as the broker (needs Java; the first time Maven fetches it)")

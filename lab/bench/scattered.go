@@ -14,8 +14,8 @@ import (
 var scatterSQL = []string{"CREATE INDEX scattered ON orders (hashint8(id))", "CLUSTER orders USING scattered",
 	"DROP INDEX scattered", "VACUUM (FREEZE, ANALYZE) orders", "CHECKPOINT"}
 
-// scattered measures first loads of tables whose rows lie in no order of time. The large one takes minutes: it
-// is measured once, and against the same rows in order only with --big.
+// scattered measures first loads of tables whose rows lie in no order of time. The large one takes minutes.
+// It is measured once, and against the same rows in order only with --big.
 func scattered(ctx context.Context, r *round) error {
 	err := scatteredOf(ctx, r, r.large*2/5, "ordered", "scattered")
 	if err != nil || r.number > 0 {
