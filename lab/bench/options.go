@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -21,6 +22,7 @@ type options struct {
 	against  string // a version to measure beside it, or ""
 	quick    bool
 	big      bool
+	steady   time.Duration
 	kafka    bool
 	pooler   bool
 	only     []string
@@ -59,6 +61,8 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	f.IntVar(&o.large, "large", 10_000_000, "rows of the large cases: sweep, first load beside a writer")
 	f.BoolVar(&o.big, "big", false,
 		"also an open day and sweeps of five times as many rows, and the large scattered table in order")
+	f.DurationVar(&o.steady, "steady", 0,
+		"also follow 1,000 changes a second for so long, such as 2h (with --kafka: on Apache Kafka)")
 	f.StringVar(&o.against, "against", "", "commit or tag that is built and measured beside it, round by round")
 	f.BoolVar(&o.kafka, "kafka", false,
 		"also with Apache Kafka as the broker (needs Java; the first time Maven fetches it)")
@@ -84,6 +88,9 @@ func parse(args []string, stdout io.Writer) (options, error) {
 		if !slices.Contains(names, name) {
 			return o, fmt.Errorf("--only %s: expected one of %s", name, strings.Join(names, ", "))
 		}
+	}
+	if o.steady < 0 || o.steady > 0 && o.steady < 4*time.Second {
+		return o, fmt.Errorf("--steady %s: expected 4s or more", o.steady)
 	}
 	if o.runs < 1 || min(o.orders, o.users, o.products, o.day, o.large) < 1000 {
 		return o, fmt.Errorf("runs %d, orders %d, users %d, products %d, day %d, large %d: "+

@@ -25,6 +25,7 @@ func lines() []line {
 		{"days", overREST, 1, restDays},
 		{"changing", following, 1, changing},
 		{"latency", following, 1, latencies},
+		{"steady", following, 1, steady},
 		{"idle", following, 3, idleness},
 		{"growing", holding, 1, growing},
 		{"scattered", holding, 3, scattered},
