@@ -32,7 +32,14 @@ func firstLoad(ctx context.Context, r *round, b *broker, resource string, hashed
 		return l, err
 	}
 	set := setting{broker: b, dsn: db.reader("postgres"), base: shop.base,
-		resources: map[string]string{resource: ""}, hashed: hashed, once: true}
+		resources: map[string]string{resource: ""}, hashed: hashed}
+	return loadBy(ctx, r, db, set, resource)
+}
+
+// loadBy has a new storestream fill the topic of the only resource of a setting, which is empty, and exit.
+func loadBy(ctx context.Context, r *round, db *database, set setting, resource string) (l load, err error) {
+	b := set.broker
+	set.once = true
 	if r.program.profiled {
 		if err := os.MkdirAll(r.profile, 0o700); err != nil {
 			return l, err

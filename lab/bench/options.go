@@ -19,6 +19,7 @@ type options struct {
 	users    int
 	day      int    // rows of the open day
 	large    int    // rows of the large cases: a sweep, a first load beside a writer
+	cgroup   string // folder of the control group that limits PostgreSQL in the line cold, or ""
 	against  string // a version to measure beside it, or ""
 	quick    bool
 	big      bool
@@ -63,6 +64,8 @@ func parse(args []string, stdout io.Writer) (options, error) {
 		"also an open day and sweeps of five times as many rows, and the large scattered table in order")
 	f.DurationVar(&o.steady, "steady", 0,
 		"also follow 1,000 changes a second for so long, such as 2h (with --kafka: on Apache Kafka)")
+	f.StringVar(&o.cgroup, "cgroup", "",
+		"folder of a memory control group that limits PostgreSQL in the line cold, such as one of 1 GiB")
 	f.StringVar(&o.against, "against", "", "commit or tag that is built and measured beside it, round by round")
 	f.BoolVar(&o.kafka, "kafka", false,
 		"also with Apache Kafka as the broker (needs Java; the first time Maven fetches it)")

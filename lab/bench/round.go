@@ -19,6 +19,7 @@ func lines() []line {
 		{"micro", loading, 9, microbenchmarks},
 		{"firstload", loading, 9, firstLoads},
 		{"apache", loading, 9, apacheLoads},
+		{"cold", loading, 1, cold},
 		{"rest", overREST, 9, restLoad},
 		{"hash", overREST, 9, hashedLoads},
 		{"openday", overREST, 1, openDays},

@@ -68,8 +68,8 @@ type spell struct {
 	producer    int64   // id
 }
 
-// compareEnds changes the n rows of a database for as long as --steady says. It reports the last minute beside
-// the first one after the overlap is full.
+// compareEnds changes the n rows of a database for as long as --steady says. It reports the last minute
+// beside the first one after the overlap is full.
 func compareEnds(ctx context.Context, r *round, name string, n int, b *broker, st *stream) error {
 	a, err := watchAll(ctx, b, n)
 	if err != nil {
@@ -108,7 +108,7 @@ func compareEnds(ctx context.Context, r *round, name string, n int, b *broker, s
 			return err
 		}
 	}
-	what := fmt.Sprintf("%s changes a second for %s: ", terminal.Count(steadyRate), r.steady)
+	what := fmt.Sprintf("%s changes a second for %s: ", terminal.Count(steadyRate), terminal.Duration(r.steady))
 	for i, when := range []string{"at the start", "at the end"} {
 		r.add(figure{what: what + "memory " + when, format: "%.0f MiB"}, spells[i].memory)
 		r.add(figure{what: what + "CPU of storestream " + when, format: "%.1f %%"}, spells[i].cpu)
