@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/storestream/storestream/internal/standins/storefake"
 )
@@ -54,10 +53,10 @@ func coldOn(ctx context.Context, r *round, db *database, memory int64, limit str
 	if err := db.freshTable(ctx, coldName, n, append([]string{widen}, scatterSQL...)...); err != nil {
 		return err
 	}
-	var loaded time.Duration
+	var loaded load
 	var ordered, plain copied
 	turns := []func() error{
-		func() (err error) { loaded, err = coldLoad(ctx, r, db); return err },
+		func() (err error) { loaded, err = loadTable(ctx, r, db, coldName, startEmbedded, nil); return err },
 		func() (err error) { ordered, err = db.copyOut(ctx, coldName, storefake.Orders); return err },
 		func() (err error) { plain, err = db.copyBy(ctx, coldName, storefake.Orders, copyAnyhow); return err },
 	}
@@ -74,23 +73,12 @@ func coldOn(ctx context.Context, r *round, db *database, memory int64, limit str
 	if r.cgroup != "" {
 		target = "1.3"
 	}
-	r.add(figure{what: what + "time", format: "%.1f s"}, loaded.Seconds())
+	r.add(figure{what: what + "time", format: "%.1f s"}, loaded.elapsed.Seconds())
 	r.add(figure{what: what + "against psql COPY", target: target, format: "%.2f"},
-		loaded.Seconds()/ordered.elapsed.Seconds())
+		loaded.elapsed.Seconds()/ordered.elapsed.Seconds())
 	r.add(figure{what: what + "against psql COPY without ORDER BY", format: "%.2f"},
-		loaded.Seconds()/plain.elapsed.Seconds())
+		loaded.elapsed.Seconds()/plain.elapsed.Seconds())
 	return nil
-}
-
-// coldLoad is how long a first load takes.
-func coldLoad(ctx context.Context, r *round, db *database) (time.Duration, error) {
-	b, err := startEmbedded(ctx, r.stage)
-	if err != nil {
-		return 0, err
-	}
-	set := setting{broker: b, dsn: db.reader(coldName), resources: map[string]string{storefake.Orders: ""}}
-	l, err := loadBy(ctx, r, db, set, storefake.Orders)
-	return l.elapsed, errors.Join(err, b.stop())
 }
 
 // chill has PostgreSQL start anew, in the control group if there is one, and the kernel forget all files.

@@ -36,6 +36,19 @@ func firstLoad(ctx context.Context, r *round, b *broker, resource string, hashed
 	return loadBy(ctx, r, db, set, resource)
 }
 
+// loadTable fills a new broker's topic with the orders of a database, by further settings of storestream.
+func loadTable(ctx context.Context, r *round, db *database, name string, newBroker startBroker,
+	settings map[string]string) (load, error) {
+	b, err := newBroker(ctx, r.stage)
+	if err != nil {
+		return load{}, err
+	}
+	set := setting{broker: b, dsn: db.reader(name), resources: map[string]string{storefake.Orders: ""},
+		settings: settings}
+	l, err := loadBy(ctx, r, db, set, storefake.Orders)
+	return l, errors.Join(err, b.stop())
+}
+
 // loadBy has a new storestream fill the topic of the only resource of a setting, which is empty, and exit.
 func loadBy(ctx context.Context, r *round, db *database, set setting, resource string) (l load, err error) {
 	b := set.broker

@@ -20,6 +20,7 @@ func lines() []line {
 		{"firstload", loading, 9, firstLoads},
 		{"apache", loading, 9, apacheLoads},
 		{"cold", loading, 1, cold},
+		{"wide", loading, 3, wideRows},
 		{"rest", overREST, 9, restLoad},
 		{"hash", overREST, 9, hashedLoads},
 		{"openday", overREST, 1, openDays},
