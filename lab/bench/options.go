@@ -37,9 +37,10 @@ type options struct {
 const usage = `bench measures storestream and prints tables; with --write FILE it also replaces the tables in
 that document, and the plots beside it.
 
-  bin/bench                                   all lines but that of --kafka
+  bin/bench                                   all lines but those of --kafka, --steady and --only matrix
   bin/bench --against v1.2.0                  with that version beside it in every round
   bin/bench --only firstload --runs 9         one of them
+  bin/bench --only matrix                     first loads into Apache Kafka by compression, batch, partitions
   bin/bench --only firstload --profile /tmp/p and a CPU and a memory profile of each run
   bin/bench --quick                           small numbers and one round: only whether everything still runs
   bin/bench check --against main              hot paths against another commit, in one interleaved run

@@ -19,6 +19,7 @@ func lines() []line {
 		{"micro", loading, 9, microbenchmarks},
 		{"firstload", loading, 9, firstLoads},
 		{"apache", loading, 9, apacheLoads},
+		{"matrix", loading, 1, matrix},
 		{"cold", loading, 1, cold},
 		{"wide", loading, 3, wideRows},
 		{"rest", overREST, 9, restLoad},
