@@ -23,7 +23,7 @@ const (
 // The memory is that of the control group --cgroup, which also holds the kernel's copies of files. Without it
 // the kernel keeps what was read once: then the figures have no target, and say so.
 func cold(ctx context.Context, r *round) error {
-	if err := shell(ctx, ".", "test -w "+dropCaches); err != nil {
+	if !mayWrite(ctx, dropCaches) {
 		r.note("cold: not measured, because only root may have the kernel forget files")
 		return nil
 	}
@@ -97,6 +97,8 @@ func (db *database) chill(ctx context.Context, cgroup string) error {
 	}
 	return shell(ctx, ".", "sync && echo 3 >"+dropCaches)
 }
+
+func mayWrite(ctx context.Context, path string) bool { return shell(ctx, ".", "test -w "+path) == nil }
 
 // limitOf is the limit of a control group's memory in bytes. Its file's name depends on the groups' version.
 func limitOf(cgroup string) (int64, error) {
