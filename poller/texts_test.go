@@ -19,7 +19,8 @@ func TestRowsWhoseTextsAreKnownAreRepeats(t *testing.T) {
 			s.takeOver()
 		}
 		if s.poll(); s.same != want || len(s.topic) != 10 {
-			t.Fatalf("poll %d: %d rows came without a value, expected %d; the topic has %d", i, s.same, want, len(s.topic))
+			t.Fatalf("poll %d: %d rows came without a value, expected %d; the topic has %d", i, s.same, want,
+				len(s.topic))
 		}
 	}
 	s.rows[3] = s.row(3, 0, 2)

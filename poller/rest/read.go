@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/storestream/storestream/internal/rowset"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
 	"github.com/storestream/storestream/poller/rest/dialect"
@@ -63,7 +62,7 @@ type read struct {
 
 	// Of the newest page: its rows, and what the poller knows of them. The memory is used again.
 	rows   []paging.Row
-	found  []rowset.Noted
+	found  []poller.Known
 	fields fields
 	// old, if not empty, says that an answer came from a cache: in a pass, one about the open window.
 	old string
@@ -328,19 +327,11 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, w window, withCreated boo
 	a.Rows = rd.rows[:0]
 	rd.met = rd.met || len(rows) > 0
 	for i, raw := range rows {
-		row := paging.Row{Created: past}
-		if is, at := rd.isSame(i, raw); is {
-			row.ID, row.Updated = uint64(rd.found[i].ID), int64(schemas.InstantOfMillis(rd.found[i].Version.Millis))
-			if withCreated {
-				row.Created = dayOf(at)
-			}
-			rd.good = true
-			if schemas.Instant(row.Updated) >= rd.handed {
-				b.Same = append(b.Same, rd.found[i])
-			}
+		if row, is := rd.same(i, raw); is {
 			a.Rows = append(a.Rows, row)
 			continue
 		}
+		row := paging.Row{Created: past}
 		rec, reject := parser.Parse(raw)
 		if reject == nil {
 			if open {
@@ -404,19 +395,26 @@ func (rd *read) find(rows [][]byte, asked bool) {
 	}
 	for _, raw := range rows {
 		id, _ := rd.src.parser.ID(raw)
-		rd.found = append(rd.found, rowset.Noted{ID: id})
+		rd.found = append(rd.found, poller.Known{ID: id})
 	}
 	rd.req.Find(rd.found)
 }
 
-// isSame reports whether row i of a page has the text of its published version, and when it was created, to
-// the day.
-func (rd *read) isSame(i int, raw []byte) (is bool, created schemas.Instant) {
+// same puts row i of a page into the batch without its value, if it has the text of the published version.
+func (rd *read) same(i int, raw []byte) (row paging.Row, is bool) {
 	if len(rd.found) == 0 || !rd.found[i].Known || rd.found[i].Version.Marked {
-		return false, 0
+		return row, false
 	}
-	created, is = rd.src.parser.Again(raw, rd.found[i].Note)
-	return is, created
+	created, is := rd.src.parser.Again(raw, rd.found[i].Note)
+	if !is {
+		return row, false
+	}
+	rd.good = true
+	updated := schemas.InstantOfMillis(rd.found[i].Version.Millis)
+	if updated >= rd.handed {
+		rd.batch.Same = append(rd.batch.Same, rd.found[i])
+	}
+	return paging.Row{ID: uint64(rd.found[i].ID), Updated: int64(updated), Created: dayOf(created)}, true
 }
 
 // flush hands the batch on. A pass that took its rows out of a cache does not count for lag.
@@ -442,7 +440,7 @@ func (rd *read) flush(ctx context.Context, done *poller.Done) error {
 		rd.batch.Rows = make([]schemas.Record, 0, maxBatchRows+paging.PageSize)
 	}
 	if len(b.Same) >= maxBatchRows {
-		rd.batch.Same = make([]rowset.Noted, 0, maxBatchRows+paging.PageSize)
+		rd.batch.Same = make([]poller.Known, 0, maxBatchRows+paging.PageSize)
 	}
 	rd.flushed, rd.handed = time.Now(), max(rd.handed, b.Settled)
 	if !rd.yield(b, nil) {
