@@ -276,7 +276,9 @@ func (s *shop) Read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
 }
 
 func (s *shop) push(ctx context.Context, r Request, emit func(Batch) error) error {
-	s.find = r.Find
+	if s.texts {
+		s.find = r.Find
+	}
 	switch r.Kind {
 	case Full:
 		if s.full++; s.read != nil {
