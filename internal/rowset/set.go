@@ -242,7 +242,7 @@ func (s *Set) dropNotes() {
 	}
 }
 
-// Find fills in what the Set has of each row. The first loop only touches the rows' places, so that the
+// Find fills in the Set's version and note of each row. The first loop only touches the rows' places, so that the
 // processor fetches many of them at the same time: most of a Get is the wait for that.
 func (s *Set) Find(rows []Noted) {
 	for i := range rows {

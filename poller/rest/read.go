@@ -60,7 +60,7 @@ type read struct {
 	// delayed is the first reason why the resource settles no further.
 	delayed string
 
-	// Of the newest page: its rows, and what the poller knows of them. The memory is used again.
+	// The rows of the newest page, and their versions that the poller knows. The memory is used again.
 	rows   []paging.Row
 	found  []poller.Known
 	fields fields
@@ -313,7 +313,7 @@ func (rd *read) glance(
 // fault (a renamed field, a new format), which would fill the dead letters. Their window proves nothing, so
 // once the fault is mended the rows are read again.
 //
-// w is what was asked for. withCreated makes parse note each row's own day.
+// w was asked for. withCreated makes parse note each row's own day.
 //
 // A pass reads the open window again and again. So parse does not parse a row of it with a text that the
 // poller knows, unless it has to learn from the time of creation.
@@ -387,7 +387,7 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, w window, withCreated boo
 	}
 }
 
-// find asks the poller what it knows of rows, if asked is set.
+// find asks the poller for the versions of rows that it knows, if asked is set.
 func (rd *read) find(rows [][]byte, asked bool) {
 	rd.found = rd.found[:0]
 	if !asked {
