@@ -38,7 +38,8 @@ func length(spans []span) (n int64) {
 // fold yields the committed records in the spans of topic, one span after the other, each in offset order.
 // Everything that storestream reads from Kafka, it reads here. What differs is the value: which topic, from
 // which offsets, to which ends. The ends were noted before, so fold comes to an end while others go on
-// writing. An error is the last pair. While its caller deals with one answer of a broker, fold reads the next.
+// writing. An error is the last pair. While its caller deals with one answer of a broker, fold reads the
+// next.
 func (c *Cluster) fold(ctx context.Context, topic string, spans []span) iter.Seq2[*kgo.Record, error] {
 	return func(yield func(*kgo.Record, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -68,7 +69,8 @@ func (c *Cluster) fold(ctx context.Context, topic string, spans []span) iter.Seq
 }
 
 // readSpans sends the records of fold, as they come in answers.
-func (c *Cluster) readSpans(ctx context.Context, topic string, spans []span, answers chan<- []*kgo.Record) error {
+func (c *Cluster) readSpans(ctx context.Context, topic string, spans []span,
+	answers chan<- []*kgo.Record) error {
 	for _, s := range spans {
 		for r := (&logReader{c: c, topic: topic, span: s, at: s.from}); r.at < s.to; {
 			records, err := r.next(ctx)

@@ -44,7 +44,7 @@ func Rehearse(ctx context.Context, c *Cluster, r *schemas.Resource) (Rehearsal, 
 		return found, err
 	}
 	var refused []error
-	for _, spec := range c.TopicSpecs(r.Name) {
+	for _, spec := range TopicSpecs(c, r.Name) {
 		refused = append(refused, found.look(ctx, c, spec, spec.Name == s.target.topic))
 	}
 	if err := errors.Join(refused...); err != nil {

@@ -75,7 +75,7 @@ func newSpec(c *Cluster, name string, settings ...map[string]string) TopicSpec {
 }
 
 // TopicSpecs returns the topics that all resources share, and behind them those of resources.
-func (c *Cluster) TopicSpecs(resources ...string) []TopicSpec {
+func TopicSpecs(c *Cluster, resources ...string) []TopicSpec {
 	// A topic with personal data keeps deleted values for a limited time. Without this a broker compacts a
 	// partition when half of it is old, so a deleted value stays for as long as little else changes.
 	erasing := map[string]string{}
@@ -133,7 +133,7 @@ func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(),
 // lose data the error holds a *RefusedError for the first such setting.
 func EnsureTopics(ctx context.Context, c *Cluster, resources ...string) error {
 	var refused []error
-	for _, spec := range c.TopicSpecs(resources...) {
+	for _, spec := range TopicSpecs(c, resources...) {
 		_, err := c.describe(ctx, spec.Name)
 		if errors.Is(err, kerr.UnknownTopicOrPartition) {
 			if err = spec.create(ctx, c.admin.CreateTopics); err == nil {

@@ -27,7 +27,7 @@ and values. A tombstone is a message of its own. It asks no server.`,
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return env.planned(func(cfg *config.Config, set *schemas.Set, cluster *producer.Cluster) error {
-				return env.printJSON(asyncAPI(cfg, set, cluster.TopicSpecs(cfg.Enabled()...)))
+				return env.printJSON(asyncAPI(cfg, set, producer.TopicSpecs(cluster, cfg.Enabled()...)))
 			})
 		},
 	}

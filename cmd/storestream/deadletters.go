@@ -38,9 +38,9 @@ func deadLettersList(env *environment) *cobra.Command {
 		Use:       "list [RESOURCE]",
 		ValidArgs: schemas.Names(),
 		Short:     "List the rows that cannot be published, by field and reason",
-		Long: fmt.Sprintf(`Lists the dead letters of a resource, or of all, by field and reason, the most rows first:
-how many rows, when the first and the last of these letters were written, and the newest rows (%d ids at most
-with -o json). A row without a usable id has 16 digits of a hash. It needs no running instance.`, listedIDs),
+		Long: fmt.Sprintf(`Lists the dead letters of a resource, or of all, by field and reason, the most rows
+first: how many rows, when the first and the last of these letters were written, and the newest rows
+(%d ids at most with -o json). A row without a usable id has 16 digits of a hash. It needs no running instance.`, listedIDs),
 		Example: "  storestream dead-letters list\n" +
 			"  storestream dead-letters list users -o json",
 		Args: resourceArgs(0, 1),
@@ -97,9 +97,10 @@ func deadLettersShow(env *environment) *cobra.Command {
 		Use:       "show RESOURCE ID",
 		ValidArgs: schemas.Names(),
 		Short:     "Print one dead letter: why its row cannot be published, and the row as the topic has it",
-		Long: `Prints a dead letter by an ID of dead-letters list: its place in the topic, the field, the reason, and
-the row as the topic has it: by the policies of its fields, and with personal fields masked unless
-dead_letters.rows is full. --mask leaves the row out. "storestream row" asks the service for the row as well.`,
+		Long: `Prints a dead letter by an ID of dead-letters list: its place in the topic, the field, the reason,
+and the row as the topic has it: by the policies of its fields, and with personal fields masked unless
+dead_letters.rows is full. --mask leaves the row out. "storestream row" asks the service for the row
+as well.`,
 		Example: "  storestream dead-letters show users 123",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {

@@ -71,7 +71,7 @@ func exportKafka(cfg *config.Config, cluster *producer.Cluster, _ string) (strin
 		}
 		text.WriteString(cluster.Tool(words[0], words[1:]...) + "\n")
 	}
-	for _, topic := range cluster.TopicSpecs(cfg.Enabled()...) {
+	for _, topic := range producer.TopicSpecs(cluster, cfg.Enabled()...) {
 		words := []string{"kafka-topics.sh", "--create", "--if-not-exists", "--topic", topic.Name, "--partitions",
 			strconv.Itoa(int(topic.Partitions))}
 		if topic.Replicas > 0 {
@@ -84,7 +84,7 @@ func exportKafka(cfg *config.Config, cluster *producer.Cluster, _ string) (strin
 		command(words...)
 	}
 	user := ""
-	for _, right := range cluster.Rights(cfg.Enabled()...) {
+	for _, right := range producer.Rights(cluster, cfg.Enabled()...) {
 		if right.User != user {
 			user = right.User
 			text.WriteString("\n# rights of " + user + "\n")
@@ -114,14 +114,14 @@ func exportStrimzi(cfg *config.Config, cluster *producer.Cluster, label string) 
 		failed = cmp.Or(failed, encoder.Encode(object{"apiVersion": "kafka.strimzi.io/v1", "kind": kind,
 			"metadata": object{"name": name, "labels": object{"strimzi.io/cluster": label}}, "spec": spec}))
 	}
-	for _, topic := range cluster.TopicSpecs(cfg.Enabled()...) {
+	for _, topic := range producer.TopicSpecs(cluster, cfg.Enabled()...) {
 		spec := object{"topicName": topic.Name, "partitions": topic.Partitions, "config": topic.Settings}
 		if topic.Replicas > 0 {
 			spec["replicas"] = topic.Replicas
 		}
 		resource("KafkaTopic", strings.ToLower(strings.ReplaceAll(topic.Name, "_", "-")), spec)
 	}
-	rights := cluster.Rights(cfg.Enabled()...)
+	rights := producer.Rights(cluster, cfg.Enabled()...)
 	for len(rights) > 0 {
 		user, acls := rights[0].User, []object{}
 		for ; len(rights) > 0 && rights[0].User == user; rights = rights[1:] {
@@ -152,7 +152,7 @@ func exportTerraform(cfg *config.Config, cluster *producer.Cluster, _ string) (s
 	var text strings.Builder
 	quoted := func(s string) string { return strings.ReplaceAll(strconv.Quote(s), "${", "$${") }
 	label := func(s string) string { return regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(s, "_") }
-	for _, topic := range cluster.TopicSpecs(cfg.Enabled()...) {
+	for _, topic := range producer.TopicSpecs(cluster, cfg.Enabled()...) {
 		fmt.Fprintf(&text, "resource \"kafka_topic\" %q {\n  name               = %s\n  partitions         = %d\n"+
 			"  replication_factor = %d\n  config = {\n", strings.TrimPrefix(topic.Name, cfg.Kafka.TopicPrefix),
 			quoted(topic.Name), topic.Partitions, topic.Replicas)
@@ -161,7 +161,7 @@ func exportTerraform(cfg *config.Config, cluster *producer.Cluster, _ string) (s
 		}
 		text.WriteString("  }\n}\n\n")
 	}
-	for _, right := range cluster.Rights(cfg.Enabled()...) {
+	for _, right := range producer.Rights(cluster, cfg.Enabled()...) {
 		pattern := map[bool]string{true: "Prefixed", false: "Literal"}[right.Prefixed]
 		on := map[string]string{"topic": "Topic", "group": "Group", "transactional-id": "TransactionalID"}[right.On]
 		for _, name := range right.Names {

@@ -242,8 +242,8 @@ func (s *Set) dropNotes() {
 	}
 }
 
-// Find fills in the Set's version and note of each row. The first loop only touches the rows' places, so that the
-// processor fetches many of them at the same time: most of a Get is the wait for that.
+// Find fills in the Set's version and note of each row. The first loop only touches the rows' places, so that
+// the processor fetches many of them at the same time: most of a Get is the wait for that.
 func (s *Set) Find(rows []Noted) {
 	for i := range rows {
 		h := spread(rows[i].ID)

@@ -176,8 +176,8 @@ func TestLargeTablesAnswerLikeSmallOnesAndAreNotOnTheHeap(t *testing.T) {
 	}
 }
 
-// A note stays with its version however the tables grow and shrink, and goes with it. At the cap all notes go,
-// and no row for which there is room without them.
+// A note stays with its version however the tables grow and shrink, and goes with it. At the cap all notes
+// go, and no row for which there is room without them.
 func TestNotesStayWithTheirVersions(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, limit := range []int{0, 20_000 * RowBytes} {
