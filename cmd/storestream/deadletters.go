@@ -40,7 +40,8 @@ func deadLettersList(env *environment) *cobra.Command {
 		Short:     "List the rows that cannot be published, by field and reason",
 		Long: fmt.Sprintf(`Lists the dead letters of a resource, or of all, by field and reason, the most rows
 first: how many rows, when the first and the last of these letters were written, and the newest rows
-(%d ids at most with -o json). A row without a usable id has 16 digits of a hash. It needs no running instance.`, listedIDs),
+(%d ids at most with -o json). A row without a usable id has 16 digits of a hash. It needs no running
+instance.`, listedIDs),
 		Example: "  storestream dead-letters list\n" +
 			"  storestream dead-letters list users -o json",
 		Args: resourceArgs(0, 1),
