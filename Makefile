@@ -3,7 +3,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -s -w -X main.release=$(VERSION)
 TIME    ?= 10s
 REV     ?= main
-BEFORE  ?= 4c260e9
+BEFORE  ?= 46dff4bd
 FOR     ?= 5m
 ROUNDS  ?= 10
 
