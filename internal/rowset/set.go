@@ -15,7 +15,8 @@ import (
 //
 // It is flat memory: entries of 20 bytes in hash tables with open addressing (shards) that grow by an
 // eighth and some. So it takes at most 24 bytes a row once a shard has outgrown its first few hundred
-// rows. A Set may be capped in bytes. At the cap Put takes no new row and returns false.
+// rows, and 10 more if it has notes. A Set may be capped in bytes. At the cap it drops the notes, and without
+// notes Put takes no new row and returns false.
 //
 // Large tables lie outside the heap: beside them, the garbage collector would let as much garbage gather. So
 // a Set that had many rows must be closed.
@@ -29,8 +30,8 @@ type Set struct {
 	noted, full bool
 }
 
-// RowBytes is the most that one row takes. A number of bytes divided by RowBytes is the number of rows that
-// surely fit.
+// RowBytes is the most that one row takes without its note. A number of bytes divided by RowBytes is the number
+// of rows that surely fit.
 const RowBytes = 24
 
 const (
