@@ -30,8 +30,8 @@ type Set struct {
 	noted, full bool
 }
 
-// RowBytes is the most that one row takes without its note. A number of bytes divided by RowBytes is the number
-// of rows that surely fit.
+// RowBytes is the most that one row takes without its note. A number of bytes divided by RowBytes is the
+// number of rows that surely fit.
 const RowBytes = 24
 
 const (
