@@ -206,8 +206,10 @@ func (r *Resource) Incomplete() string {
 }
 
 // Ready reports whether the instance that answers has done its part: of a resource that it owns, a pass has
-// read all that it can.
-func (r *Resource) Ready() bool { return !r.Owned || r.Passes > 0 || r.Trouble.SettlingDelayed() }
+// read all that it can. Settling is delayed in the middle of a pass, too.
+func (r *Resource) Ready() bool {
+	return !r.Owned || r.Passes > 0 || r.Trouble.SettlingDelayed() && !r.loading()
+}
 
 // loading reports whether the first load goes on. It is over once a pass has read all that it can, although
 // rows are left that cannot be read, which delays settling.
