@@ -3,7 +3,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -s -w -X main.release=$(VERSION)
 TIME    ?= 10s
 REV     ?= main
-BEFORE  ?= 4c260e9
+BEFORE  ?= 46dff4bd
 FOR     ?= 5m
 ROUNDS  ?= 10
 
@@ -86,6 +86,7 @@ test-kafka: ## the end-to-end tests of the promise, and the demo, with a real Ap
 	@$(DEPS) kafka
 	cd lab && E2E=all E2E_BROKER=kafka $(TEST) -count=1 -parallel 3 -timeout 20m ./e2e -run '$(KAFKA_TESTS)'
 	cd lab && $(TEST) -count=1 -tags kafka -timeout 10m ./demo -run TestOnApacheKafka
+	cd lab && $(TEST) -count=1 -tags kafka -timeout 10m ./contracts -run ForKafka
 
 test-kafka-producer: ## the producer's own tests against a real Apache Kafka: some three minutes
 	@$(DEPS) kafka

@@ -18,8 +18,8 @@ import (
 )
 
 // What deploying.md tells readers to copy is tried as far as a test can: blocks that begin with a mark, such
-// as <!-- compose -->. Those marked values, rights and scrape are tried where Helm (lab/chart), Kafka's
-// rights (producer) and promtool (deploy) are.
+// as <!-- compose -->. Those marked values and scrape are tried where Helm (lab/chart) and promtool (deploy)
+// are. The rights in Kafka are written by the program, and tried in producer and lab/contracts.
 
 // block is what stands in the fence after a mark of deploying.md.
 func block(t *testing.T, mark string) string {
@@ -95,6 +95,19 @@ func load(t *testing.T, text, folder string, environ ...string) (*config.Config,
 		t.Fatal(err)
 	}
 	return config.Load(config.Input{File: file, Environ: environ})
+}
+
+func TestTheRightsAreThoseThatAreExported(t *testing.T) {
+	text := buildProgram(t).run("topics", "export", "--as", "kafka", "--set", "kafka.brokers=kafka-1:9093",
+		"--set", "kafka.tls.enabled=true")
+	users := strings.Split(strings.ReplaceAll(text, " FILE ", " admin.properties "), "\n# rights of ")[1:]
+	if len(users) != 4 {
+		t.Errorf("rights of %d users are exported, expected 4", len(users))
+	}
+	for _, rights := range users {
+		user, commands, _ := strings.Cut(rights, "\n")
+		generatedIn(t, "deploying.md", "rights of "+user, "```\n"+strings.TrimSpace(commands)+"\n```\n")
+	}
 }
 
 func TestTheLeastConfigurationIsOne(t *testing.T) {

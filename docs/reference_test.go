@@ -24,6 +24,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/standins/servers"
@@ -251,17 +252,14 @@ func (p *program) shown(flags ...string) (keys [][2]string) {
 	return keys
 }
 
-// configuration is the keys with their defaults, and the words of config/example.yaml.
+// configuration is the keys with their defaults, and what config/schema.json says of them.
 func configuration(t *testing.T, p *program) (keys, resources string) {
 	t.Helper()
-	about := exampleWords(t)
+	about := keyWords(t)
 	general := newTable("key", "default", "")
 	for _, k := range p.shown() {
 		if strings.HasPrefix(k[0], "resources.") {
 			continue
-		}
-		if about[k[0]] == "" {
-			t.Errorf("config/example.yaml does not say what %s is", k[0])
 		}
 		general.row(code(k[0]), code(k[1]), about[k[0]])
 	}
@@ -291,28 +289,26 @@ func resourceKeys(p *program) string {
 	return list.String()
 }
 
-var (
-	exampleKey  = regexp.MustCompile(`^( *)([a-z_]+):[^#]*?(?:# *(.*))?$`)
-	exampleMore = regexp.MustCompile(`^ {8,}# *(.*)$`)
-)
-
-// exampleWords is what config/example.yaml says of each key.
-func exampleWords(t *testing.T) map[string]string {
+// keyWords is what the schema of the configuration says of each key.
+func keyWords(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("../config/example.yaml")
-	if err != nil {
+	type section struct {
+		Description string
+		Properties  map[string]section
+	}
+	var whole section
+	if err := json.Unmarshal([]byte(config.JSONSchema), &whole); err != nil {
 		t.Fatal(err)
 	}
-	words, path := map[string]string{}, []string{}
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimRight(line, "\n")
-		if m := exampleKey.FindStringSubmatch(line); m != nil {
-			path = append(path[:min(len(m[1])/2, len(path))], m[2])
-			words[strings.Join(path, ".")] = m[3]
-		} else if m := exampleMore.FindStringSubmatch(line); m != nil {
-			words[strings.Join(path, ".")] += " " + m[1]
+	words := map[string]string{}
+	var add func(path string, s section)
+	add = func(path string, s section) {
+		words[strings.TrimPrefix(path, ".")] = s.Description
+		for name, child := range s.Properties {
+			add(path+"."+name, child)
 		}
 	}
+	add("", whole)
 	return words
 }
 

@@ -39,14 +39,15 @@ func (s *state) advance(b *Batch, at Moment, rows int) {
 	}
 	began := s.passBegan(b.Done, at)
 	s.mark.FreshAsOf = latest(s.mark.FreshAsOf, began, at.Wall)
+	// The first pass of all tells too, though it may lack rows: perhaps no pass will ever be complete.
+	if b.Done.Fields != nil && (b.Done.Complete || s.mark.Fields == nil) {
+		s.mark.Fields = b.Done.Fields
+	}
 	if b.Done.Complete {
 		s.passes++
 		// `run --once` is over when as_of says so, and no later run would know of a row that is deferred.
 		if !s.settings.Eager || s.deferred.empty() {
 			s.mark.AsOf = latest(s.mark.AsOf, began, at.Wall)
-		}
-		if b.Done.Fields != nil {
-			s.mark.Fields = b.Done.Fields
 		}
 		// Every pass from the takeover on began after the reset was accepted, whatever the clocks say.
 		if r := s.mark.Replay; r != nil {

@@ -3,6 +3,7 @@ package poller
 import (
 	"time"
 
+	"github.com/storestream/storestream/internal/rowset"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -16,6 +17,8 @@ import (
 // it are in tx, and the rest of the batch is left for a later read.
 func (s *state) decide(b *Batch, at Moment, maxRows int) (tx watermark.Transaction, more bool,
 	blocked error) {
+	s.dedup.mu.Lock()
+	defer s.dedup.mu.Unlock()
 	tx.Rows = b.Rows[:0] // the rows to publish move to the front of the slice that was read
 	for i := range b.Rejects {
 		s.decideReject(&tx, &b.Rejects[i])
@@ -39,10 +42,37 @@ func (s *state) decide(b *Batch, at Moment, maxRows int) (tx watermark.Transacti
 			b.Final = b.Final[1:]
 		}
 	}
+	for i := range b.Same {
+		s.decideSame(&tx, &b.Same[i], shown, at)
+	}
 	if s.wanted == nil {
 		s.advance(b, at, len(tx.Rows))
 	}
 	return tx, false, nil
+}
+
+// decideSame suppresses a row as a repeat that had the text of the published version when the source read it.
+// If another version was published since, perhaps this one is older. The row has no Value to publish. So it
+// is deferred in any case, and the second look brings the value.
+func (s *state) decideSame(tx *watermark.Transaction, same *rowset.Noted, shown time.Time, at Moment) {
+	switch before, known := s.dedup.rows.Get(same.ID); {
+	case known && before == same.Version:
+		s.repeat(tx, same.ID)
+	case same.Version.Millis >= max(s.from, s.mark.Settled).Millis():
+		row := schemas.Record{ID: same.ID, UpdatedAt: schemas.InstantOfMillis(same.Version.Millis)}
+		s.deferred.note(&row, same.Version.Hash, at.Now, shown)
+		s.deferrals++
+	}
+}
+
+// repeat suppresses a row. If it was a dead letter in between, the topic has it again: only the dead letter
+// goes.
+func (s *state) repeat(tx *watermark.Transaction, id int64) {
+	if len(s.deadLetters.known) > 0 {
+		s.heal(tx, id)
+	}
+	delete(s.deferred.rows, id)
+	s.repeats++
 }
 
 // decideReject decides about a row that cannot be published.
@@ -78,13 +108,10 @@ func (s *state) decideRow(tx *watermark.Transaction, row *schemas.Record, shown 
 	case !known && s.dedup.lacking > 0:
 		return s.memoryLacks()
 	case known && !before.Marked && before.Equal(millis, hash):
-		// If the row was a dead letter in between, the topic has it again: only the dead letter
-		// goes.
-		if len(s.deadLetters.known) > 0 {
-			s.heal(tx, row.ID)
+		if row.Text != 0 {
+			s.dedup.rows.Note(row.ID, row.Text)
 		}
-		delete(s.deferred.rows, row.ID)
-		s.repeats++
+		s.repeat(tx, row.ID)
 		return nil
 	case known && !before.Equal(millis, hash) && s.mayBeOlder(row, before.Millis):
 		if counts := s.deferred.note(row, hash, at.Now, shown); !counts {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/storestream/storestream/internal/rowset"
@@ -33,7 +34,10 @@ import (
 //   - If the source can use neither cursor nor floor (LostError), final versions may come again after all.
 //     Then a takeover reads back everything from settled on. If settled itself goes back, it reads back all.
 type dedup struct {
+	// rows has the versions, and the Text of their records as notes. The source reads them (find) beside the
+	// poller. So the poller holds mu where it changes them during a read.
 	rows   *rowset.Set
+	mu     sync.Mutex
 	future futureRows
 	// oldest is no later than any updated_at in rows, but for those of final.
 	oldest schemas.Instant
@@ -52,8 +56,8 @@ type dedup struct {
 }
 
 // newDedup begins with the rows that the watermark itself keeps.
-func newDedup(settings *Settings, mark *watermark.Watermark) dedup {
-	d := dedup{rows: rowset.New(settings.Memory), oldest: schemas.MaxInstant, settled: schemas.MinInstant,
+func newDedup(settings *Settings, mark *watermark.Watermark) *dedup {
+	d := &dedup{rows: rowset.New(settings.Memory), oldest: schemas.MaxInstant, settled: schemas.MinInstant,
 		catchesUp: settings.CatchesUp, future: futureRows{far: map[int64]*watermark.FutureRow{}}}
 	for _, row := range mark.Future {
 		if row.UpdatedAt.Millis() >= mark.Settled.Millis() {
@@ -126,6 +130,9 @@ func (d *dedup) remember(row *schemas.Record, hash uint64, final bool, settled, 
 			break
 		}
 	}
+	if row.Text != 0 {
+		d.rows.Note(row.ID, row.Text)
+	}
 	if final && d.rows.Len() > known {
 		d.final = append(d.final, watermark.FutureRow{ID: row.ID, UpdatedAt: row.UpdatedAt, Hash: hash})
 	} else {
@@ -134,6 +141,13 @@ func (d *dedup) remember(row *schemas.Record, hash uint64, final bool, settled, 
 	// The record's time is that of its writing if updated_at is later. An earlier time than that is safe.
 	d.future.add(watermark.FutureRow{ID: row.ID, UpdatedAt: row.UpdatedAt, Hash: hash}, min(wall, row.UpdatedAt))
 	return true
+}
+
+// find is Request.Find.
+func (d *dedup) find(rows []rowset.Noted) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.rows.Find(rows)
 }
 
 // forget drops what is known of a row.
@@ -177,6 +191,8 @@ func (d *dedup) from(settled schemas.Instant) (schemas.Instant, []watermark.Futu
 // when.
 func (d *dedup) committed(settled schemas.Instant, now time.Time) {
 	if len(d.final) == 0 && now.Sub(d.evicted) >= 10*time.Second { // final rows go by themselves
+		d.mu.Lock()
+		defer d.mu.Unlock()
 		d.evict(settled)
 		d.evicted = now
 	}

@@ -129,6 +129,7 @@ func (w *world) Read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
 }
 
 func (w *world) push(_ context.Context, r Request, emit func(Batch) error) error {
+	w.find = r.Find
 	if r.Kind == Lookup {
 		w.now = w.now.Add(time.Duration(w.reading.Int64N(int64(2 * time.Second))))
 	}
@@ -169,7 +170,7 @@ func (w *world) readByDay(rows []row, done *Done, settled schemas.Instant, emit 
 		n := 1 + w.reading.IntN(len(rows))
 		b := Batch{Settled: schemas.MinInstant}
 		for _, row := range rows[:n] {
-			row.put(&b)
+			w.put(&b, row)
 			w.meet(row.id)
 		}
 		if err := emit(b); err != nil {
@@ -756,6 +757,7 @@ func (w *world) varied(t *rapid.T) {
 	w.grain = schemas.Instant(rapid.SampledFrom([]int{1, 1_000_000}).Draw(t, "stamps are multiples of"))
 	w.replicas = !w.ordered && !w.backwards && rapid.Bool().Draw(t, "replicas")
 	w.narrow = !w.ordered && rapid.Bool().Draw(t, "cheap passes")
+	w.texts = !w.ordered && rapid.Bool().Draw(t, "texts are compared")
 	w.mostDeferred = rapid.IntRange(0, 2).Draw(t, "rows deferred at once")
 	if rapid.IntRange(0, 3).Draw(t, "start") == 0 {
 		w.config.Start = w.now.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "start at")) * time.Second)

@@ -162,6 +162,9 @@ func (p *Poller) poll(ctx context.Context) error {
 	defer cancel()
 	p.cfg.Doing("polling")
 	pass := p.state.nextPass(p.cfg.Clock())
+	if p.sweeper.inHand == nil { // a sweep sees the rows of all reads
+		pass.Find = p.state.dedup.find
+	}
 	err := p.state.noteSource()
 	if err == nil {
 		err = p.publish(p.read(ctx, pass))
@@ -222,7 +225,7 @@ func (p *Poller) publish(batches iter.Seq2[Batch, error]) error {
 		if err != nil {
 			return err
 		}
-		p.cfg.Metrics.RowsRead.Add(float64(len(b.Rows) + len(b.Rejects)))
+		p.cfg.Metrics.RowsRead.Add(float64(len(b.Rows) + len(b.Same) + len(b.Rejects)))
 		p.noteNulls(b.Nulls)
 		at, loading := p.cfg.Clock(), p.state.mark.AsOf == schemas.MinInstant
 		for more := true; more; {

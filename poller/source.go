@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/internal/reconcile"
+	"github.com/storestream/storestream/internal/rowset"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -72,6 +73,9 @@ type Request struct {
 	Fields []string
 	// Started is the caller's clock at the start of this read.
 	Started schemas.Instant
+	// Find, of a pass, fills in the published version of rows, and the Text of its Record. Any goroutine may
+	// call it. Nil means that the source hands on every row with its Value.
+	Find func([]Known)
 	// Suspects are the rows of a Lookup.
 	Suspects []Suspect
 	// Everywhere, of a Lookup: if the days of a suspect do not show it, all rows are read, however long that
@@ -83,10 +87,16 @@ type Request struct {
 // (UpdatedAt, CreatedAt; MinInstant if unknown).
 type Suspect = reconcile.Suspect
 
+// Known is a row that a poller may know.
+type Known = rowset.Noted
+
 // Batch is a part of a read.
 type Batch struct {
 	Rows    []schemas.Record
 	Rejects []schemas.Reject
+	// Same are rows that the source has not parsed: each had the Text of the Version, which is not marked. They
+	// were read with Rows, in any order.
+	Same []Known
 	// Nulls counts by field the values that were read as null though they are written otherwise, such as NaN.
 	Nulls map[string]int
 	// Final is set for each row whose version no later pass reads again, if that pass goes on from this

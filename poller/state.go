@@ -23,7 +23,7 @@ type state struct {
 	maxRecordBytes int
 
 	mark        watermark.Watermark
-	dedup       dedup
+	dedup       *dedup
 	deferred    deferred
 	deadLetters *deadLetters
 

@@ -289,6 +289,7 @@ func TestASweepRepairsWhateverPollsCannotSee(t *testing.T) {
 		w.sweeps = newSweeps(w)
 		w.capped()
 		w.partitions = rapid.Int64Range(1, 3).Draw(t, "partitions")
+		w.texts = rapid.Bool().Draw(t, "texts are compared")
 		w.grain = schemas.Instant(rapid.SampledFrom([]int{1, 1_000_000}).Draw(t, "stamps are multiples of"))
 		w.rows[0] = row{id: 0, updatedAt: w.now} // an empty source is another matter
 		for id := range int64(modelRows + 1) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -55,13 +56,18 @@ func oldestKeys(ctx context.Context, c *Cluster, topic string) ([]*kgo.Record, e
 		return nil, err
 	}
 	var oldest []*kgo.Record
-	for i := range spans {
-		for record, err := range c.fold(ctx, topic, spans[i:i+1]) {
+	isRow := func(record *kgo.Record) bool {
+		_, _, err := schemas.ReadKey(record.Key)
+		return err == nil
+	}
+	for _, s := range spans {
+		for r := (&logReader{c: c, topic: topic, span: s, at: s.from}); r.at < s.to; {
+			records, err := r.next(ctx)
 			if err != nil {
 				return nil, err
 			}
-			if _, _, err := schemas.ReadKey(record.Key); err == nil { // else it is no row's
-				oldest = append(oldest, record)
+			if i := slices.IndexFunc(records, isRow); i >= 0 {
+				oldest = append(oldest, records[i])
 				break
 			}
 		}

@@ -49,19 +49,32 @@ func ReadDeadLetters(ctx context.Context, c *Cluster, resource string) (map[stri
 
 // ReadDeadLetter returns the dead letter of row id of a resource, or nil. It waits for open transactions.
 func ReadDeadLetter(ctx context.Context, c *Cluster, resource string, id int64) (
+	*watermark.DeadLetter, error) {
+	key := watermark.DeadLetterKey(resource, schemas.Reject{ID: id, HasID: true})
+	return newestDeadLetter(ctx, c, key, func(record *kgo.Record) bool {
+		_, ofRow := watermark.DeadLetterRow(key, hashOfDeadLetter(record))
+		return ofRow // otherwise the key is the hash of a row without a usable id, and looks like an id
+	})
+}
+
+// ReadDeadLetterAs returns the dead letter that a watermark.DeadLetters of a resource names by id, or nil.
+func ReadDeadLetterAs(ctx context.Context, c *Cluster, resource, id string) (*watermark.DeadLetter, error) {
+	return newestDeadLetter(ctx, c, resource+"/"+id, func(*kgo.Record) bool { return true })
+}
+
+// newestDeadLetter returns the newest letter under key for which is holds, or nil if it was taken out.
+func newestDeadLetter(ctx context.Context, c *Cluster, key string, is func(*kgo.Record) bool) (
 	newest *watermark.DeadLetter, err error) {
-	wanted := watermark.DeadLetterKey(resource, schemas.Reject{ID: id, HasID: true})
 	for record, err := range foldState(ctx, c, c.DeadLetters(), c.admin.ListEndOffsets) {
 		if err != nil {
 			return nil, err
 		}
-		if string(record.Key) != wanted {
+		if string(record.Key) != key {
 			continue
 		}
 		if record.Value == nil {
 			newest = nil
-		} else if _, ofRow := watermark.DeadLetterRow(wanted, hashOfDeadLetter(record)); ofRow {
-			// Otherwise the key is the hash of a row without a usable id, and looks like an id.
+		} else if is(record) {
 			newest = deadLetterOf(record)
 			newest.Row = bytes.Clone(newest.Row) // out of the batch
 		}

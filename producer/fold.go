@@ -5,6 +5,8 @@ import (
 	"iter"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/storestream/storestream/internal/wait"
 )
 
 // span is a part of one partition: offsets from (inclusive) to (exclusive).
@@ -36,22 +38,51 @@ func length(spans []span) (n int64) {
 // fold yields the committed records in the spans of topic, one span after the other, each in offset order.
 // Everything that storestream reads from Kafka, it reads here. What differs is the value: which topic, from
 // which offsets, to which ends. The ends were noted before, so fold comes to an end while others go on
-// writing. An error is the last pair.
+// writing. An error is the last pair. While its caller deals with one answer of a broker, fold reads the
+// next.
 func (c *Cluster) fold(ctx context.Context, topic string, spans []span) iter.Seq2[*kgo.Record, error] {
 	return func(yield func(*kgo.Record, error) bool) {
-		for _, s := range spans {
-			for r := (&logReader{c: c, topic: topic, span: s, at: s.from}); r.at < s.to; {
-				records, err := r.next(ctx)
-				if err != nil {
-					yield(nil, err)
+		ctx, cancel := context.WithCancel(ctx)
+		answers := make(chan []*kgo.Record)
+		var failed error // once answers is closed
+		go func() {
+			defer close(answers)
+			defer wait.Recover("reading "+topic, &failed)
+			failed = c.readSpans(ctx, topic, spans, answers)
+		}()
+		defer func() {
+			cancel()
+			for range answers { // dropped
+			}
+		}()
+		for records := range answers {
+			for _, record := range records {
+				if !yield(record, nil) {
 					return
-				}
-				for _, record := range records {
-					if !yield(record, nil) {
-						return
-					}
 				}
 			}
 		}
+		if failed != nil {
+			yield(nil, failed)
+		}
 	}
+}
+
+// readSpans sends the records of fold, as they come in answers.
+func (c *Cluster) readSpans(ctx context.Context, topic string, spans []span,
+	answers chan<- []*kgo.Record) error {
+	for _, s := range spans {
+		for r := (&logReader{c: c, topic: topic, span: s, at: s.from}); r.at < s.to; {
+			records, err := r.next(ctx)
+			if err != nil {
+				return err
+			}
+			select {
+			case answers <- records:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
+	return nil
 }

@@ -44,8 +44,8 @@ func Rehearse(ctx context.Context, c *Cluster, r *schemas.Resource) (Rehearsal, 
 		return found, err
 	}
 	var refused []error
-	for _, spec := range topicSpecs(c, []string{r.Name}) {
-		refused = append(refused, found.look(ctx, c, spec, spec.name == s.target.topic))
+	for _, spec := range TopicSpecs(c, r.Name) {
+		refused = append(refused, found.look(ctx, c, spec, spec.Name == s.target.topic))
 	}
 	if err := errors.Join(refused...); err != nil {
 		return found, err
@@ -75,12 +75,12 @@ func Rehearse(ctx context.Context, c *Cluster, r *schemas.Resource) (Rehearsal, 
 
 // look looks at one topic as EnsureTopics does, and at this user's rights. Brokers that tell them include the
 // right to describe the topic.
-func (f *Rehearsal) look(ctx context.Context, c *Cluster, spec topicSpec, data bool) error {
-	found, err := c.describe(ctx, spec.name)
+func (f *Rehearsal) look(ctx context.Context, c *Cluster, spec TopicSpec, data bool) error {
+	found, err := c.describe(ctx, spec.Name)
 	lacking, granted := "", found.AuthorizedOperations
 	switch {
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
-		f.Missing = append(f.Missing, spec.name)
+		f.Missing = append(f.Missing, spec.Name)
 		return spec.create(ctx, c.admin.ValidateCreateTopics)
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
 		lacking = " DESCRIBE"
@@ -94,9 +94,9 @@ func (f *Rehearsal) look(ctx context.Context, c *Cluster, spec topicSpec, data b
 		}
 	}
 	if lacking != "" {
-		return lacks(c, spec.name, lacking[1:], "--operation", "All", "--topic", spec.name)
+		return lacks(c, spec.Name, lacking[1:], "--operation", "All", "--topic", spec.Name)
 	}
-	settings, err := c.settings(ctx, spec.name)
+	settings, err := c.settings(ctx, spec.Name)
 	if err != nil {
 		return err
 	}

@@ -19,12 +19,12 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// topicSpec is how a topic must be, and how we create it.
-type topicSpec struct {
-	name       string
-	partitions int32
-	replicas   int16
-	settings   map[string]string
+// TopicSpec is how a topic must be, and how we create it.
+type TopicSpec struct {
+	Name       string
+	Partitions int32
+	Replicas   int16 // -1 for the broker's default
+	Settings   map[string]string
 	c          *Cluster
 }
 
@@ -65,17 +65,17 @@ const (
 )
 
 // newSpec returns the spec of a topic. Later settings count, and those of the configuration before all.
-func newSpec(c *Cluster, name string, settings ...map[string]string) topicSpec {
-	s := topicSpec{name, c.cfg.Partitions, c.cfg.ReplicationFactor,
+func newSpec(c *Cluster, name string, settings ...map[string]string) TopicSpec {
+	s := TopicSpec{name, c.cfg.Partitions, c.cfg.ReplicationFactor,
 		map[string]string{"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}, c}
 	for _, more := range append(settings, c.cfg.TopicSettings) {
-		maps.Copy(s.settings, more)
+		maps.Copy(s.Settings, more)
 	}
 	return s
 }
 
-// topicSpecs are the topics that all resources share, and those of resources.
-func topicSpecs(c *Cluster, resources []string) []topicSpec {
+// TopicSpecs returns the topics that all resources share, and behind them those of resources.
+func TopicSpecs(c *Cluster, resources ...string) []TopicSpec {
 	// A topic with personal data keeps deleted values for a limited time. Without this a broker compacts a
 	// partition when half of it is old, so a deleted value stays for as long as little else changes.
 	erasing := map[string]string{}
@@ -112,14 +112,14 @@ func topicSpecs(c *Cluster, resources []string) []topicSpec {
 	data := map[string]string{"segment.ms": millis(week), "segment.bytes": strconv.Itoa(64 << 20),
 		tombstoneStay: millis(week)}
 
-	specs := []topicSpec{newSpec(c, c.Watermarks(), state, marks), newSpec(c, c.DeadLetters(), state, erasing),
+	specs := []TopicSpec{newSpec(c, c.Watermarks(), state, marks), newSpec(c, c.DeadLetters(), state, erasing),
 		newSpec(c, c.requestsTopic(), map[string]string{"retention.ms": millis(week)})}
 	for i := range specs {
-		specs[i].partitions = 1 // the state partition
+		specs[i].Partitions = 1 // the state partition
 	}
 	// By these Kafka's own tools show who has which resource (sharing). A topic with fewer serves as well.
-	specs[0].partitions = int32(len(schemas.Names()))
-	specs[2].settings["cleanup.policy"] = "delete"
+	specs[0].Partitions = int32(len(schemas.Names()))
+	specs[2].Settings["cleanup.policy"] = "delete"
 	for _, resource := range resources {
 		specs = append(specs, newSpec(c, c.Topic(resource), data, erasing))
 	}
@@ -133,19 +133,19 @@ func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(),
 // lose data the error holds a *RefusedError for the first such setting.
 func EnsureTopics(ctx context.Context, c *Cluster, resources ...string) error {
 	var refused []error
-	for _, spec := range topicSpecs(c, resources) {
-		_, err := c.describe(ctx, spec.name)
+	for _, spec := range TopicSpecs(c, resources...) {
+		_, err := c.describe(ctx, spec.Name)
 		if errors.Is(err, kerr.UnknownTopicOrPartition) {
 			if err = spec.create(ctx, c.admin.CreateTopics); err == nil {
-				c.log.Info("created topic", zap.String("topic", spec.name), zap.Int32("partitions", spec.partitions),
-					zap.Any("settings", spec.settings))
-				err = c.awaitLeaders(ctx, spec.name)
+				c.log.Info("created topic", zap.String("topic", spec.Name), zap.Int32("partitions", spec.Partitions),
+					zap.Any("settings", spec.Settings))
+				err = c.awaitLeaders(ctx, spec.Name)
 			}
 		}
 		if err != nil {
 			return err
 		}
-		settings, err := c.settings(ctx, spec.name)
+		settings, err := c.settings(ctx, spec.Name)
 		if err != nil {
 			return err
 		}
@@ -158,15 +158,15 @@ func EnsureTopics(ctx context.Context, c *Cluster, resources ...string) error {
 
 // create makes the topic by one of kadm.Client's functions: CreateTopics, or ValidateCreateTopics, which only
 // asks the broker whether it would. Somebody else may make the topic at the same moment.
-func (s topicSpec) create(ctx context.Context,
+func (s TopicSpec) create(ctx context.Context,
 	by func(context.Context, int32, int16, map[string]*string, ...string) (kadm.CreateTopicResponses, error),
 ) error {
 	configs := make(map[string]*string)
-	for key, value := range s.settings {
+	for key, value := range s.Settings {
 		configs[key] = &value
 	}
-	answer, err := by(ctx, s.partitions, s.replicas, configs, s.name)
-	made, missing := answer.On(s.name, nil)
+	answer, err := by(ctx, s.Partitions, s.Replicas, configs, s.Name)
+	made, missing := answer.On(s.Name, nil)
 	err = cmp.Or(err, missing, made.Err)
 	if err == nil || errors.Is(err, kerr.TopicAlreadyExists) {
 		return nil
@@ -174,12 +174,12 @@ func (s topicSpec) create(ctx context.Context,
 	person := []error{kerr.InvalidReplicationFactor, kerr.PolicyViolation, kerr.InvalidConfig,
 		kerr.TopicAuthorizationFailed, kerr.ClusterAuthorizationFailed}
 	if !slices.ContainsFunc(person, func(code error) bool { return errors.Is(err, code) }) {
-		return fmt.Errorf("creating topic %s: %w (%s)", s.name, err, made.ErrMessage)
+		return fmt.Errorf("creating topic %s: %w (%s)", s.Name, err, made.ErrMessage)
 	}
-	return &RefusedError{Topic: s.name, Setting: "its creation",
+	return &RefusedError{Topic: s.Name, Setting: "its creation",
 		Found: fmt.Sprintf("refused by the broker (%v %s)", err, made.ErrMessage),
-		Expected: fmt.Sprintf("%d partitions, replication factor %d, settings %v", s.partitions, s.replicas,
-			s.settings),
+		Expected: fmt.Sprintf("%d partitions, replication factor %d, settings %v", s.Partitions, s.Replicas,
+			s.Settings),
 		Do: "set kafka.replication_factor and kafka.topic_settings to what the brokers accept (many managed ones " +
 			"want segment.bytes=52428800 or more), allow this user to create topics, or create it like that",
 		// Too few brokers for the replicas may be brokers that are only starting: a controller calls them fenced
@@ -191,18 +191,18 @@ func (s topicSpec) create(ctx context.Context,
 // would lose or spoil data, or nil. concerns only cost something: they are left to the person who made the
 // topic. A setting that the brokers do not show is unknown, and one of the concerns. A limit that they do not
 // show, or that is negative, counts as none.
-func (s topicSpec) judge(found map[string]string) (refused *RefusedError, concerns []*RefusedError) {
+func (s TopicSpec) judge(found map[string]string) (refused *RefusedError, concerns []*RefusedError) {
 	unknown := slices.DeleteFunc([]string{"cleanup.policy", "message.timestamp.type", "retention.ms",
-		compactionLag, tombstoneStay}, func(key string) bool { return found[key] != "" || s.settings[key] == "" })
+		compactionLag, tombstoneStay}, func(key string) bool { return found[key] != "" || s.Settings[key] == "" })
 	if len(unknown) > 0 {
-		concerns = append(concerns, &RefusedError{Topic: s.name, Setting: strings.Join(unknown, ", "),
-			Found: "not shown by the brokers", Expected: fmt.Sprintf("as in %v", s.settings), Unknown: true,
+		concerns = append(concerns, &RefusedError{Topic: s.Name, Setting: strings.Join(unknown, ", "),
+			Found: "not shown by the brokers", Expected: fmt.Sprintf("as in %v", s.Settings), Unknown: true,
 			Do: "compare it in the brokers' own console, or grant DescribeConfigs if this user lacks it"})
 	}
 	for _, key := range []string{"cleanup.policy", "message.timestamp.type"} {
 		// compact,delete loses rows that did not change for the retention time. LogAppendTime loses the record
 		// times by which a takeover finds the rows that were published lately.
-		if want := s.settings[key]; found[key] != want && found[key] != "" {
+		if want := s.Settings[key]; found[key] != want && found[key] != "" {
 			return s.refusal(key, found[key], want, want), nil
 		}
 	}
@@ -225,12 +225,12 @@ func (s topicSpec) judge(found map[string]string) (refused *RefusedError, concer
 	}{
 		{"message.timestamp.before.max.ms", tenYears, math.MaxInt64, true, noLimit, years},
 		{"message.timestamp.difference.max.ms", tenYears, math.MaxInt64, true, noLimit, years},
-		{"retention.ms", min(number(s.settings, "retention.ms", 0), week.Milliseconds()), math.MaxInt64, true,
-			s.settings["retention.ms"], "or more"},
+		{"retention.ms", min(number(s.Settings, "retention.ms", 0), week.Milliseconds()), math.MaxInt64, true,
+			s.Settings["retention.ms"], "or more"},
 		{"max.message.bytes", smallRecords, math.MaxInt64, false, "1048588", "a larger row becomes a dead letter"},
-		{compactionLag, 0, number(s.settings, compactionLag, math.MaxInt64), false, s.settings[compactionLag],
+		{compactionLag, 0, number(s.Settings, compactionLag, math.MaxInt64), false, s.Settings[compactionLag],
 			"kafka.erase_within: it may keep for longer what was deleted"},
-		{tombstoneStay, number(s.settings, tombstoneStay, 0), math.MaxInt64, false, s.settings[tombstoneStay],
+		{tombstoneStay, number(s.Settings, tombstoneStay, 0), math.MaxInt64, false, s.Settings[tombstoneStay],
 			"a consumer that is away for longer may miss a deletion"},
 	} {
 		if have := number(found, limit.key, limit.most); have >= limit.least && have <= limit.most {
@@ -249,7 +249,7 @@ func (s topicSpec) judge(found map[string]string) (refused *RefusedError, concer
 const smallRecords = 100 << 10
 
 // refusal is that of a setting, which has to be value.
-func (s topicSpec) refusal(setting, found, expected, value string) *RefusedError {
-	return &RefusedError{Topic: s.name, Setting: setting, Found: found, Expected: expected,
-		Do: s.c.Tool("kafka-configs.sh", "--alter", "--topic", s.name, "--add-config", setting+"="+value)}
+func (s TopicSpec) refusal(setting, found, expected, value string) *RefusedError {
+	return &RefusedError{Topic: s.Name, Setting: setting, Found: found, Expected: expected,
+		Do: s.c.Tool("kafka-configs.sh", "--alter", "--topic", s.Name, "--add-config", setting+"="+value)}
 }

@@ -20,6 +20,9 @@ import (
 // letters. It is for people and metrics. It waits for no transaction, so the newest commits may be missing.
 // Do not decide anything by it. One goroutine uses it.
 type Watch struct {
+	// MaxIDs limits the rows that are named for each reason of dead letters. NewWatch sets 5.
+	MaxIDs int
+
 	marks   map[string]*kgo.Record // by resource
 	letters map[string]heldLetter  // by key
 	// How far marks and letters were read.
@@ -34,7 +37,6 @@ type heldLetter struct {
 }
 
 const (
-	maxIDs    = 5    // of a watermark.DeadLetters
 	maxReason = 1000 // bytes of each text
 	// maxFollowed limits the dead letters that are kept: a topic with more is past listing.
 	maxFollowed = 100_000
@@ -42,7 +44,7 @@ const (
 
 // NewWatch returns a Watch that knows nothing yet. Its first Look reads the topics in full.
 func NewWatch(c *Cluster) *Watch {
-	return &Watch{marksLog: follower{c: c, topic: c.Watermarks()},
+	return &Watch{MaxIDs: 5, marksLog: follower{c: c, topic: c.Watermarks()},
 		lettersLog: follower{c: c, topic: c.DeadLetters()}}
 }
 
@@ -121,7 +123,8 @@ func (w *Watch) summarize() {
 			w.reasons[resource] = append(w.reasons[resource], reason)
 		}
 		all := &w.reasons[resource][i]
-		if all.Rows++; len(all.IDs) < maxIDs {
+		all.First = letter.at.UTC() // they come newest first
+		if all.Rows++; len(all.IDs) < w.MaxIDs {
 			all.IDs = append(all.IDs, id)
 		}
 	}

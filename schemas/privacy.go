@@ -26,6 +26,9 @@ const (
 	PolicyDrop  Policy = "drop"
 )
 
+// Policies lists every policy.
+var Policies = []Policy{PolicyClear, PolicyMask, PolicyHash, PolicyDrop}
+
 // MinPrivacyKey is the least length in bytes of the key of PolicyHash: the length of the hash (RFC 2104, 3).
 const MinPrivacyKey = sha256.Size
 
@@ -75,8 +78,7 @@ func (s *Set) Protect(p Privacy) (mistakes []string) {
 
 // policyRule returns why the field of that name cannot have the policy, "" if it can.
 func (s *Set) policyRule(name string, policy Policy) string {
-	all := []Policy{PolicyClear, PolicyMask, PolicyHash, PolicyDrop}
-	if !slices.Contains(all, policy) {
+	if !slices.Contains(Policies, policy) {
 		return fmt.Sprintf("policy %q: expected clear, mask, hash or drop", policy)
 	}
 	resource, field, _ := strings.Cut(name, ".")

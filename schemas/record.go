@@ -8,4 +8,6 @@ type Record struct {
 	// Value is HeaderSize bytes of room for the schema id, then the Avro body. The producer writes the id
 	// (SetSchemaID) just before it sends the record. Sources do not know the registry.
 	Value []byte
+	// Text is RowParser.Text of the row. Zero if the source has none.
+	Text uint64
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -32,6 +33,7 @@ type RowParser struct {
 	// The good rows since the last call of Missing, and by field how many of them lack it.
 	good    int
 	missing []int
+	lacks   bool // the row that was read last lacks some
 
 	// The names of fields that the schema does not know: all, and those found since the last call of Unknown.
 	met   map[string]bool
@@ -68,7 +70,7 @@ func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
 		return Record{}, p.reject(raw, "", fmt.Sprint("expected one well-formed JSON object, found a fault", atByte,
 			fault))
 	}
-	lacks := false
+	p.lacks = false
 	p.reserve(len(raw))
 	b := appendHeader(p.chunk)
 	for i := range p.res.Fields {
@@ -78,7 +80,7 @@ func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
 		case !f.Nullable:
 			b, ok = f.codec.fromText(b, p.text(raw, i))
 		case at.end == 0 || string(raw[at.start:at.end]) == "null" && !at.twice:
-			lacks = lacks || at.end == 0
+			p.lacks = p.lacks || at.end == 0
 			b, ok = append(b, 0), true
 		default:
 			b, ok = f.codec.fromText(append(b, 2), p.text(raw, i))
@@ -94,7 +96,7 @@ func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
 		}
 	}
 	p.good++
-	for i := 0; lacks && i < len(p.spans); i++ {
+	for i := 0; p.lacks && i < len(p.spans); i++ {
 		if p.spans[i].end == 0 {
 			p.missing[i]++
 		}
@@ -301,6 +303,46 @@ func (p *RowParser) Missing(dst []int) (rows int, missing []int) {
 // that is missing or not a time.
 func (p *RowParser) CreatedAt(raw []byte) (Instant, bool) {
 	return parseInstant(p.text(raw, p.res.createdAt))
+}
+
+// A text's mark is 48 bits of its hash and, below them, the days from 1970 to created_at.
+const (
+	dayBits   = 16
+	dayLength = Instant(24 * 60 * 60 * 1e6)
+)
+
+// Text returns a mark of raw, which must be the row that Parse read last, as r. A row with this id and mark
+// is r, lacks no field, and has updated_at in whole milliseconds. Zero means that no mark says all this.
+func (p *RowParser) Text(raw []byte, r *Record) uint64 {
+	created, ok := p.CreatedAt(raw)
+	day := uint64(created.Day() / dayLength)
+	if !ok || p.lacks || r.UpdatedAt != InstantOfMillis(r.UpdatedAt.Millis()) || day >= 1<<dayBits {
+		return 0
+	}
+	return xxhash.Sum64(raw)>>dayBits<<dayBits | day
+}
+
+// Again reports whether raw is the text with this mark. If so, created is the day of its created_at, and
+// Missing counts it as a row that lacks no field.
+func (p *RowParser) Again(raw []byte, text uint64) (created Instant, is bool) {
+	if text == 0 || (xxhash.Sum64(raw)^text)>>dayBits != 0 {
+		return 0, false
+	}
+	p.good++
+	return Instant(text&(1<<dayBits-1)) * dayLength, true
+}
+
+// ID returns the id of raw without reading what stands behind it. It returns false if it has not found it.
+func (p *RowParser) ID(raw []byte) (id int64, ok bool) {
+	s := Scanner{text: raw}
+	for s.Open('{'); s.More('}'); {
+		name := s.Name()
+		value, _ := s.Value()
+		if len(name) > 2 && string(name[1:len(name)-1]) == p.res.Fields[0].Name {
+			return parseLong(bytes.Trim(value, `"`))
+		}
+	}
+	return 0, false
 }
 
 // Unknown returns the names of fields that the schema does not know and that the parser found since the last

@@ -14,6 +14,7 @@ func TestAShellCompletesResourcesAndKeys(t *testing.T) {
 	for _, test := range []struct{ line, offered string }{
 		{"tail ", every},
 		{"schema show ", every},
+		{"dead-letters list ", every},
 		{"sweep ", every},
 		{"verify ", every},
 		{"watermark reset ", every},
@@ -21,6 +22,7 @@ func TestAShellCompletesResourcesAndKeys(t *testing.T) {
 		{"row ", every},
 		{"check --set kafka.b", "kafka.brokers=\n"},
 		{"tail orders -o ", "json\n"},
+		{"topics export --as ", "kafka\nstrimzi\nterraform\n"},
 	} {
 		words := append([]string{cobra.ShellCompNoDescRequestCmd}, strings.Split(test.line, " ")...)
 		c := do(t, words...).expect(t, exitDone)

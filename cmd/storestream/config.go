@@ -4,6 +4,8 @@ import (
 	"cmp"
 
 	"github.com/spf13/cobra"
+
+	"github.com/storestream/storestream/config"
 )
 
 func configCommand(env *environment) *cobra.Command {
@@ -27,6 +29,20 @@ mistake is reported, with exit status 2.`,
 			return printTable(env.stdout, rows)
 		},
 	}
+	schema := &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of the configuration file, for editors",
+		Long: `Prints the JSON Schema (draft 2020-12) of the configuration file: every key with its type, values,
+default and meaning. An editor that has it completes keys and marks mistakes: write it beside the file, and
+begin the file with the line
+
+  # yaml-language-server: $schema=schema.json
+
+` + "`config show`" + ` checks more than a schema can, and the environment and flags too.`,
+		Example: "  storestream config schema > schema.json",
+		Args:    cobra.NoArgs,
+		Run:     func(*cobra.Command, []string) { env.print("%s", config.JSONSchema) },
+	}
 	return group(&cobra.Command{Use: "config", Short: "The configuration",
-		Example: "  storestream config show"}, show)
+		Example: "  storestream config show"}, show, schema)
 }

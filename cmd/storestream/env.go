@@ -85,30 +85,34 @@ func (e *environment) load() (*config.Config, *schemas.Set, error) {
 	return cfg, cfg.SchemaSet(), nil
 }
 
-// withCluster does f with the cluster of a configuration, once a broker has answered.
-func (e *environment) withCluster(ctx context.Context, cfg *config.Config,
-	f func(*producer.Cluster) error) error {
-	cluster, err := connect.Kafka(cfg, instance.Name(), zap.NewNop(), nil) // what matters comes back as an error
-	if err != nil {
-		return err
-	}
-	defer cluster.Close()
-	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
-	defer cancel()
-	if err := cluster.Ping(ctx); err != nil {
-		return err
-	}
-	return f(cluster)
-}
-
-// inKafka does f with the configuration, the schemas that it names, and its cluster.
-func (e *environment) inKafka(cmd *cobra.Command,
-	f func(*config.Config, *schemas.Set, *producer.Cluster) error) error {
+// planned does f with the configuration, the schemas that it names, and its cluster. No broker is asked.
+func (e *environment) planned(f func(*config.Config, *schemas.Set, *producer.Cluster) error) error {
 	cfg, set, err := e.load()
 	if err != nil {
 		return err
 	}
-	return e.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
+	cluster, err := openCluster(cfg)
+	if err != nil {
+		return err
+	}
+	defer cluster.Close()
+	return f(cfg, set, cluster)
+}
+
+// openCluster opens the cluster of a configuration. What matters comes back as an error, so it has no log.
+func openCluster(cfg *config.Config) (*producer.Cluster, error) {
+	return connect.Kafka(cfg, instance.Name(), zap.NewNop(), nil)
+}
+
+// inKafka is planned, once a broker has answered.
+func (e *environment) inKafka(cmd *cobra.Command,
+	f func(*config.Config, *schemas.Set, *producer.Cluster) error) error {
+	return e.planned(func(cfg *config.Config, set *schemas.Set, cluster *producer.Cluster) error {
+		ctx, cancel := context.WithTimeout(cmd.Context(), connect.BrokerPatience)
+		defer cancel()
+		if err := cluster.Ping(ctx); err != nil {
+			return err
+		}
 		return f(cfg, set, cluster)
 	})
 }

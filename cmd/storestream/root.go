@@ -34,8 +34,8 @@ date (watermark list).`,
 	}
 	root.AddCommand(runCommand(env), checkCommand(env), watermarkCommand(env), verifyCommand(env),
 		sweepCommand(env), replayCommand(env), pauseCommand(env), resumeCommand(env), rowCommand(env),
-		eraseCommand(env), requestsCommand(env), tailCommand(env), schemaCommand(env),
-		configCommand(env))
+		eraseCommand(env), requestsCommand(env), deadLettersCommand(env), tailCommand(env), schemaCommand(env),
+		topicsCommand(env), configCommand(env))
 	flags := root.PersistentFlags()
 	flags.StringVar(&env.configFile, "config", env.usualConfig(),
 		"YAML `file` (config/example.yaml holds every key); without: "+config.FileVariable+", or ./"+usualFile)

@@ -104,11 +104,8 @@ func printRowText(env *environment, name string, r *row.Report) error {
 	show("topic        %s\n", joined(topic, string(r.InTopic.State), r.InTopic.Error))
 	show("service      %s, asked %s\n", r.Source, joined(rowTime(r.InService.Asked), string(r.InService.State),
 		r.InService.Field, r.InService.Error))
-	if l := r.DeadLetter; l != nil {
-		show("dead letter  %s\n", joined(placeText(l.Place), l.Field, l.Error))
-		if l.Row != nil {
-			show("             %s\n", l.Row)
-		}
+	if r.DeadLetter != nil {
+		printDeadLetter(env, r.DeadLetter)
 	}
 	if len(r.Fields) > 0 {
 		rows := [][]string{{"FIELD", "TOPIC", "SERVICE", ""}}
@@ -134,6 +131,14 @@ func printRowText(env *environment, name string, r *row.Report) error {
 		show("%s\n", note)
 	}
 	return nil
+}
+
+// printDeadLetter prints a letter, in which row.NewDeadLetter has masked secrets.
+func printDeadLetter(env *environment, l *row.DeadLetter) {
+	_, _ = fmt.Fprintf(env.rows, "dead letter  %s\n", joined(placeText(l.Place), l.Field, l.Error))
+	if l.Row != nil {
+		_, _ = fmt.Fprintf(env.rows, "             %s\n", l.Row)
+	}
 }
 
 // joined joins the parts that are not empty.

@@ -20,7 +20,7 @@ import (
 func schemaCommand(env *environment) *cobra.Command {
 	return group(&cobra.Command{Use: "schema", Short: "The Avro schemas of the topics",
 		Example: "  storestream schema show orders"},
-		schemaShow(env), schemaCheck(env), schemaRegister(env))
+		schemaShow(env), schemaCheck(env), schemaRegister(env), schemaAsyncAPI(env))
 }
 
 func schemaShow(env *environment) *cobra.Command {
@@ -132,14 +132,17 @@ func idOrDash(id int) string {
 func idsInTopics(ctx context.Context, env *environment, cfg *config.Config, set *schemas.Set) error {
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 	defer cancel()
-	err := env.withCluster(ctx, cfg, func(cluster *producer.Cluster) error {
-		for _, r := range set.All() {
-			if err := producer.SameSchemas(ctx, cluster, r); err != nil {
-				return err
-			}
+	cluster, err := openCluster(cfg)
+	if err != nil {
+		return err
+	}
+	defer cluster.Close()
+	err = cluster.Ping(ctx)
+	for _, r := range set.All() {
+		if err == nil {
+			err = producer.SameSchemas(ctx, cluster, r)
 		}
-		return nil
-	})
+	}
 	_, ofRegistry := errors.AsType[*registry.Error](err)
 	switch {
 	case producer.Refused(err) || ofRegistry:

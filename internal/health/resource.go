@@ -209,9 +209,9 @@ func (r *Resource) Incomplete() string {
 }
 
 // Ready reports whether the instance that answers has done its part: of a resource that it owns, a pass has
-// read all that it can, or it is paused.
+// read all that it can, or it is paused. Settling is delayed in the middle of a pass, too.
 func (r *Resource) Ready() bool {
-	return !r.Owned || r.Passes > 0 || r.Trouble.SettlingDelayed() || r.Pause.Lasts(r.Now)
+	return !r.Owned || r.Passes > 0 || r.Trouble.SettlingDelayed() && !r.loading() || r.Pause.Lasts(r.Now)
 }
 
 // loading reports whether the first load goes on. It is over once a pass has read all that it can, although

@@ -304,11 +304,16 @@ func TestEveryReasonIsKnownByItsText(t *testing.T) {
 	}
 }
 
-// Requests of the first load fail, and it goes on beside them. The reason is shown, and nothing is ready.
-func TestAFirstLoadShowsWhichRequestFails(t *testing.T) {
-	r := polled(trouble(watermark.Trouble{Failing: true, Publishes: true}))
-	r.AsOf, r.Passes = nil, 0
-	if r.Judge(); r.State != FirstLoad || r.Text() != "so it is" || r.Ready() || r.UpToDate {
-		t.Errorf("%s: %s, ready %v", r.State, r.Text(), r.Ready())
+// In the middle of the first pass requests fail, or a day cannot be closed, and the pass goes on beside them.
+// The reason is shown, and nothing is ready.
+func TestAFirstLoadShowsWhatHoldsItUpAndIsNotReady(t *testing.T) {
+	for _, trouble := range []func(*Resource){
+		trouble(watermark.Trouble{Failing: true, Publishes: true}), trouble(watermark.Trouble{Publishes: true}),
+	} {
+		r := polled(trouble)
+		r.Good, r.AsOf, r.Passes = nil, nil, 0
+		if r.Judge(); r.State != FirstLoad || !strings.HasSuffix(r.Text(), "so it is") || r.Ready() || r.UpToDate {
+			t.Errorf("%s: %s, ready %v", r.State, r.Text(), r.Ready())
+		}
 	}
 }

@@ -140,7 +140,8 @@ func (s *suspect) fold(p watermark.Published) {
 		if s.newest != nil && s.newest.Partition != p.Partition && p.Time <= s.newest.Time {
 			return
 		}
-		s.newest = &p
+		newest := p // so that other records do not go to the heap
+		s.newest = &newest
 	}
 	s.underWay = false // it was so of the record before
 	if s.inTopic = !p.Tombstone; !s.inTopic {

@@ -15,7 +15,8 @@ import (
 //
 // It is flat memory: entries of 20 bytes in hash tables with open addressing (shards) that grow by an
 // eighth and some. So it takes at most 24 bytes a row once a shard has outgrown its first few hundred
-// rows. A Set may be capped in bytes. At the cap Put takes no new row and returns false.
+// rows, and 10 more if it has notes. A Set may be capped in bytes. At the cap it drops the notes, and without
+// notes Put takes no new row and returns false.
 //
 // Large tables lie outside the heap: beside them, the garbage collector would let as much garbage gather. So
 // a Set that had many rows must be closed.
@@ -25,10 +26,12 @@ type Set struct {
 	n        int
 	maxBytes int
 	bytes    int
+	// noted is set while there are notes. full is set once they had no room.
+	noted, full bool
 }
 
-// RowBytes is the most that one row takes. A number of bytes divided by RowBytes is the number of rows that
-// surely fit.
+// RowBytes is the most that one row takes without its note. A number of bytes divided by RowBytes is the
+// number of rows that surely fit.
 const RowBytes = 24
 
 const (
@@ -36,6 +39,7 @@ const (
 	maxShards    = 256
 	capPerShard  = 256 << 10
 	entryBytes   = 20
+	textBytes    = 8
 	shardMinimum = 8
 	shardSmall   = 128 // entries up to which a table doubles: it grows often, and takes little memory
 	// A table of so many bytes lies outside the heap. A set of some 100,000 rows has such tables.
@@ -51,8 +55,10 @@ type entry [5]uint32
 
 type shard struct {
 	entries []entry
+	notes   []uint64 // by place; nil if the Set has none
 	n       int
-	mapped  []byte // the memory of entries, if that is not on the heap
+	// The memory of entries and of notes, if that is not on the heap.
+	mapped, mappedNotes []byte
 }
 
 const (
@@ -177,6 +183,9 @@ func (s *Set) put(id int64, v Version, maxBytes int) bool {
 		at, _ = sh.find(id, h)
 	}
 	sh.entries[at] = pack(id, v)
+	if s.noted {
+		sh.notes[at] = 0
+	}
 	if !found {
 		sh.n++
 		s.n++
@@ -188,6 +197,83 @@ func (s *Set) put(id int64, v Version, maxBytes int) bool {
 // use, because a search in a fuller table takes long.
 func (s *shard) roomIn(places int) bool { return (s.n+1)*16 <= places*15 }
 
+// Noted is a row to Find.
+type Noted struct {
+	ID      int64
+	Known   bool // the Set has the row
+	Version Version
+	Note    uint64
+}
+
+// Note keeps a note of the version that the Set has of id, until Put replaces the version. Notes take 8 bytes
+// a row. If there is no room for them, the Set drops all of them, for good.
+func (s *Set) Note(id int64, note uint64) {
+	if !s.noted && !s.addNotes() {
+		return
+	}
+	h := spread(id)
+	sh := s.shard(h)
+	if at, found := sh.find(id, h); found {
+		sh.notes[at] = note
+	}
+}
+
+// addNotes makes room for notes. It returns false if there is none.
+func (s *Set) addNotes() bool {
+	notes := s.bytes / entryBytes * textBytes
+	if s.full = s.full || notes > s.maxBytes-s.bytes; s.full {
+		return false
+	}
+	s.noted = true
+	s.bytes += notes
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.notes, sh.mappedNotes = allocate[uint64](len(sh.entries))
+	}
+	return true
+}
+
+func (s *Set) dropNotes() {
+	s.bytes = s.bytes / s.width() * entryBytes
+	s.noted, s.full = false, true
+	for i := range s.shards {
+		sh := &s.shards[i]
+		release(sh.mappedNotes)
+		sh.notes, sh.mappedNotes = nil, nil
+	}
+}
+
+// Find fills in the Set's version and note of each row. The first loop only touches the rows' places, so that
+// the processor fetches many of them at the same time: most of a Get is the wait for that.
+func (s *Set) Find(rows []Noted) {
+	for i := range rows {
+		h := spread(rows[i].ID)
+		if sh := s.shard(h); sh.n > 0 {
+			rows[i].Note = uint64(sh.entries[sh.home(h)][0])
+		}
+	}
+	for i := range rows {
+		row := &rows[i]
+		h := spread(row.ID)
+		sh := s.shard(h)
+		var at int
+		if at, row.Known = sh.find(row.ID, h); row.Known {
+			row.Version, row.Note = sh.entries[at].Version(), 0
+			if s.noted {
+				row.Note = sh.notes[at]
+			}
+		}
+	}
+}
+
+// width is the bytes of one place.
+func (s *Set) width() int {
+	if s.noted {
+		return entryBytes + textBytes
+	}
+	return entryBytes
+}
+
 // grow makes the shard of the id that spreads to h larger, as far as the set then takes at most maxBytes.
 func (s *Set) grow(h uint64, maxBytes int) bool {
 	sh := s.shard(h)
@@ -195,11 +281,15 @@ func (s *Set) grow(h uint64, maxBytes int) bool {
 	if len(sh.entries) < shardSmall {
 		size = max(size, 2*len(sh.entries))
 	}
-	size = min(size, len(sh.entries)+(maxBytes-s.bytes)/entryBytes)
+	size = min(size, len(sh.entries)+(maxBytes-s.bytes)/s.width())
+	if !sh.roomIn(size) && s.noted {
+		s.dropNotes()
+		return s.grow(h, maxBytes)
+	}
 	if !sh.roomIn(size) {
 		return false
 	}
-	s.bytes += (size - len(sh.entries)) * entryBytes
+	s.bytes += (size - len(sh.entries)) * s.width()
 	sh.rehash(size, func(*entry) bool { return true })
 	return true
 }
@@ -209,11 +299,17 @@ func (s *shard) rehash(size int, keep func(*entry) bool) {
 	old := *s
 	*s = shard{}
 	s.entries, s.mapped = allocate[entry](size)
+	if old.notes != nil {
+		s.notes, s.mappedNotes = allocate[uint64](size)
+	}
 	for i := range old.entries {
 		e := &old.entries[i]
 		if e.used() && keep(e) {
 			at, _ := s.find(e.ID(), spread(e.ID()))
 			s.entries[at] = *e
+			if s.notes != nil {
+				s.notes[at] = old.notes[i]
+			}
 			s.n++
 		}
 	}
@@ -223,7 +319,11 @@ func (s *shard) rehash(size int, keep func(*entry) bool) {
 // free gives the table back.
 func (s *shard) free() {
 	release(s.mapped)
-	*s = shard{}
+	release(s.mappedNotes)
+	noted := s.notes != nil
+	if *s = (shard{}); noted {
+		s.notes = []uint64{}
+	}
 }
 
 // Close gives the memory of all rows back and leaves the set empty.
@@ -252,7 +352,11 @@ func (s *shard) removeAt(hole int) {
 			break
 		}
 		if home := s.home(spread(e.ID())); !between(hole, home, at) {
-			s.entries[hole], hole = *e, at
+			s.entries[hole] = *e
+			if s.notes != nil {
+				s.notes[hole] = s.notes[at]
+			}
+			hole = at
 		}
 	}
 	s.entries[hole] = entry{}
@@ -298,7 +402,7 @@ func (s *Set) keep(wanted func(*entry) bool) {
 			sh.rehash(min(max(shardMinimum, live*16/15+live/16+2), len(sh.entries)), wanted) // never past the cap
 		}
 		s.n += sh.n
-		s.bytes += len(sh.entries) * entryBytes
+		s.bytes += len(sh.entries) * s.width()
 	}
 }
 

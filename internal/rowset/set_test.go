@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"testing"
 
@@ -172,5 +173,55 @@ func TestLargeTablesAnswerLikeSmallOnesAndAreNotOnTheHeap(t *testing.T) {
 	s.Close()
 	if s.Put(1, Version{}); s.Len() != 1 {
 		t.Error("a set that was closed is not empty")
+	}
+}
+
+// A note stays with its version however the tables grow and shrink, and goes with it. At the cap all notes
+// go, and no row for which there is room without them.
+func TestNotesStayWithTheirVersions(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, limit := range []int{0, 20_000 * RowBytes} {
+		s, rows, refused := New(limit), map[int64]Noted{}, 0
+		for range 200_000 {
+			id := rng.Int64N(40_000)
+			row := Noted{ID: id, Known: true, Version: Version{Millis: rng.Int64N(1000), Hash: uint64(id)}}
+			switch rng.IntN(4) {
+			case 0:
+				s.Remove(id)
+				delete(rows, id)
+			case 1:
+				s.Note(id, uint64(id)+1)
+				if old, known := rows[id]; known && s.noted {
+					old.Note = uint64(id) + 1
+					rows[id] = old
+				}
+			default:
+				if !s.Put(id, row.Version) {
+					refused++
+					continue
+				}
+				rows[id] = row
+			}
+		}
+		s.Evict(schemas.InstantOfMillis(500))
+		maps.DeleteFunc(rows, func(_ int64, row Noted) bool { return row.Version.Millis < 500 })
+		noted := 0
+		for id := range int64(40_000) {
+			found := []Noted{{ID: id}}
+			s.Find(found)
+			want, known := rows[id]
+			if want.ID = id; limit > 0 {
+				want.Note = 0
+			}
+			if found[0].Known != known || known && found[0] != want {
+				t.Fatalf("%+v, expected %+v", found[0], want)
+			}
+			if found[0].Known && found[0].Note > 0 {
+				noted++
+			}
+		}
+		if noted > 0 != (limit == 0) || limit > 0 && s.Bytes() > limit || limit == 0 && refused > 0 {
+			t.Errorf("limit %d: %d notes, %d bytes, %d refused", limit, noted, s.Bytes(), refused)
+		}
 	}
 }

@@ -81,8 +81,8 @@ type Watermark struct {
 	// Ends are offsets, by partition of the data topic, that its log had reached when this was written. A log
 	// that ends before them lost records, or is another one. Nil means unknown.
 	Ends []int64 `json:"ends,omitempty"`
-	// Fields are the schema's fields that the source had in the last complete pass, in the schema's order. Nil
-	// means unknown.
+	// Fields are the schema's fields that the source had in the last complete pass, or before one in the first
+	// pass, in the schema's order. Nil means unknown.
 	Fields []string `json:"fields,omitempty"`
 	// Dialect has the answers that the REST service has shown to the open questions of its document, by property
 	// (package dialect). Nil if nothing is known, and in PostgreSQL.

@@ -99,8 +99,11 @@ func (c *child) done(ctx context.Context) error {
 const clockTick = 10 * time.Millisecond
 
 // used is the CPU time of a running process and of all below it, also of those that have ended and were
-// waited for.
-func used(pid int) time.Duration {
+// waited for. A child that is waited for during a look, after its parent was read, is missing from that look.
+// So there are two, and the larger counts.
+func used(pid int) time.Duration { return max(usedNow(pid), usedNow(pid)) }
+
+func usedNow(pid int) time.Duration {
 	children := map[int][]int{}
 	ticks := map[int]int64{}
 	dirs, _ := filepath.Glob("/proc/[0-9]*/stat")

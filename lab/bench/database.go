@@ -27,8 +27,8 @@ type database struct {
 	pooler *servers.PgBouncer // nil if clients connect directly
 }
 
-func startDatabase(ctx context.Context, pooler bool) (_ *database, err error) {
-	settings := map[string]string{"shared_buffers": "2GB", "autovacuum": "off"}
+func startDatabase(ctx context.Context, pooler bool, buffers string) (_ *database, err error) {
+	settings := map[string]string{"shared_buffers": buffers, "autovacuum": "off"}
 	db := &database{}
 	if db.server, err = servers.StartPostgres(ctx, servers.PostgresConfig{Settings: settings}); err != nil {
 		return nil, err
@@ -38,11 +38,7 @@ func startDatabase(ctx context.Context, pooler bool) (_ *database, err error) {
 			err = errors.Join(err, db.stop())
 		}
 	}()
-	var folder string
-	if err := db.query(ctx, "SHOW data_directory", &folder); err != nil {
-		return nil, err
-	}
-	if db.pid, err = strconv.Atoi(firstLine(filepath.Join(folder, "postmaster.pid"))); err != nil {
+	if err := db.findPID(ctx); err != nil {
 		return nil, err
 	}
 	// As the service's own is: storefake finds it there and sets the same.
@@ -55,6 +51,16 @@ func startDatabase(ctx context.Context, pooler bool) (_ *database, err error) {
 	users := map[string]string{storefake.ReaderRole: readerPassword}
 	db.pooler, err = servers.StartPgBouncer(ctx, servers.PgBouncerConfig{Postgres: db.server, Users: users})
 	return db, err
+}
+
+func (db *database) findPID(ctx context.Context) error {
+	var folder string
+	err := db.query(ctx, "SHOW data_directory", &folder)
+	if err != nil {
+		return err
+	}
+	db.pid, err = strconv.Atoi(firstLine(filepath.Join(folder, "postmaster.pid")))
+	return err
 }
 
 func (db *database) stop() error {
@@ -161,6 +167,9 @@ func (db *database) readersCPU(ctx context.Context) (map[int]time.Duration, erro
 const copyQuery = "COPY (SELECT %s FROM %s WHERE updated_at IS NOT NULL ORDER BY updated_at, id) " +
 	"TO STDOUT (FORMAT binary)"
 
+// copyAnyhow reads them in the order in which they lie.
+const copyAnyhow = "COPY (SELECT %s FROM %s WHERE updated_at IS NOT NULL) TO STDOUT (FORMAT binary)"
+
 var copyColumns = map[string]string{
 	storefake.Orders:     "id, user_id, status, total_amount, created_at, updated_at",
 	storefake.OrderItems: "id, order_id, product_id, sale_price, quantity, amount, created_at, updated_at",
@@ -169,14 +178,18 @@ var copyColumns = map[string]string{
 // copied is one psql COPY of a table to nowhere.
 type copied struct{ elapsed, cpu, pgCPU time.Duration }
 
-func (db *database) copyOut(ctx context.Context, name, table string) (c copied, err error) {
+func (db *database) copyOut(ctx context.Context, name, table string) (copied, error) {
+	return db.copyBy(ctx, name, table, copyQuery)
+}
+
+func (db *database) copyBy(ctx context.Context, name, table, query string) (c copied, err error) {
 	nowhere, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
 		return c, err
 	}
 	defer nowhere.Close()
 	before := used(db.pid)
-	sql := fmt.Sprintf(copyQuery, copyColumns[table], table)
+	sql := fmt.Sprintf(query, copyColumns[table], table)
 	cmd := exec.CommandContext(ctx, "psql", "-X", "-q", "-d", db.reader(name), "-c", sql)
 	cmd.Stdout, cmd.Stderr = nowhere, os.Stderr
 	if db.pooler == nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -18,9 +19,11 @@ type options struct {
 	users    int
 	day      int    // rows of the open day
 	large    int    // rows of the large cases: a sweep, a first load beside a writer
+	cgroup   string // folder of the control group that limits PostgreSQL in the line cold, or ""
 	against  string // a version to measure beside it, or ""
 	quick    bool
 	big      bool
+	steady   time.Duration
 	kafka    bool
 	pooler   bool
 	only     []string
@@ -34,9 +37,10 @@ type options struct {
 const usage = `bench measures storestream and prints tables; with --write FILE it also replaces the tables in
 that document, and the plots beside it.
 
-  bin/bench                                   all lines but that of --kafka
+  bin/bench                                   all lines but those of --kafka, --steady and --only matrix
   bin/bench --against v1.2.0                  with that version beside it in every round
   bin/bench --only firstload --runs 9         one of them
+  bin/bench --only matrix                     first loads into Apache Kafka by compression, batch, partitions
   bin/bench --only firstload --profile /tmp/p and a CPU and a memory profile of each run
   bin/bench --quick                           small numbers and one round: only whether everything still runs
   bin/bench check --against main              hot paths against another commit, in one interleaved run
@@ -57,7 +61,12 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	f.IntVar(&o.day, "day", 1_000_000, "rows of the open day that is polled")
 	f.BoolVar(&o.quick, "quick", false, "small tables and one round")
 	f.IntVar(&o.large, "large", 10_000_000, "rows of the large cases: sweep, first load beside a writer")
-	f.BoolVar(&o.big, "big", false, "also an open day of five times as many rows")
+	f.BoolVar(&o.big, "big", false,
+		"also an open day and sweeps of five times as many rows, and the large scattered table in order")
+	f.DurationVar(&o.steady, "steady", 0,
+		"also follow 1,000 changes a second for so long, such as 2h (with --kafka: on Apache Kafka)")
+	f.StringVar(&o.cgroup, "cgroup", "",
+		"folder of a memory control group that limits PostgreSQL in the line cold, such as one of 1 GiB")
 	f.StringVar(&o.against, "against", "", "commit or tag that is built and measured beside it, round by round")
 	f.BoolVar(&o.kafka, "kafka", false,
 		"also with Apache Kafka as the broker (needs Java; the first time Maven fetches it)")
@@ -83,6 +92,9 @@ func parse(args []string, stdout io.Writer) (options, error) {
 		if !slices.Contains(names, name) {
 			return o, fmt.Errorf("--only %s: expected one of %s", name, strings.Join(names, ", "))
 		}
+	}
+	if o.steady < 0 || o.steady > 0 && o.steady < 4*time.Second {
+		return o, fmt.Errorf("--steady %s: expected 4s or more", o.steady)
 	}
 	if o.runs < 1 || min(o.orders, o.users, o.products, o.day, o.large) < 1000 {
 		return o, fmt.Errorf("runs %d, orders %d, users %d, products %d, day %d, large %d: "+

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -155,7 +156,8 @@ type setting struct {
 	base   string // of the service, "" if the program uses none
 	// resources maps those that are enabled to further settings in YAML's flow style, such as "interval: 100ms".
 	resources map[string]string
-	hashed    []string // fields, such as users.email
+	settings  map[string]string // further ones, as --set has them, which goes over them
+	hashed    []string          // fields, such as users.email
 	once      bool
 	profile   string // file name, without its ending, that a profiled program writes to
 }
@@ -204,7 +206,10 @@ func (p *program) start(set setting) (*stream, error) {
 		args = append(args, "--once")
 	}
 	environ := environment()
-	for key, value := range p.stage.set {
+	further := map[string]string{}
+	maps.Copy(further, set.settings)
+	maps.Copy(further, p.stage.set)
+	for key, value := range further {
 		if slices.Contains(p.settings, key) {
 			name := strings.ToUpper(strings.ReplaceAll(key, ".", "__"))
 			environ = append(environ, "STORESTREAM_"+name+"="+value)

@@ -67,7 +67,7 @@ func (s *stage) database(ctx context.Context) (*database, error) {
 	if s.pg != nil {
 		return s.pg, nil
 	}
-	db, err := startDatabase(ctx, s.pooler)
+	db, err := startDatabase(ctx, s.pooler, "2GB")
 	if err != nil {
 		return nil, err
 	}

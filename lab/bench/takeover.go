@@ -22,10 +22,6 @@ func takeovers(ctx context.Context, r *round) error {
 	if err != nil {
 		return err
 	}
-	marks := weekOfMarks
-	if r.quick {
-		marks = 500
-	}
 	for _, n := range []int{r.large / 100, r.large / 10} {
 		name, err := db.tableOf(ctx, n)
 		if err != nil {
@@ -36,7 +32,7 @@ func takeovers(ctx context.Context, r *round) error {
 			if err := first.awaitReady(ctx, 5*time.Minute); err != nil {
 				return err
 			}
-			if err := errors.Join(first.Stop(), repeatMark(ctx, b, storefake.Orders, marks)); err != nil {
+			if err := errors.Join(first.Stop(), repeatMark(ctx, b, storefake.Orders, r.quietMarks())); err != nil {
 				return err
 			}
 			set.broker = b
@@ -57,6 +53,14 @@ func takeovers(ctx context.Context, r *round) error {
 		}
 	}
 	return nil
+}
+
+// quietMarks is how many watermarks fake a quiet week.
+func (r *round) quietMarks() int {
+	if r.quick {
+		return 500
+	}
+	return weekOfMarks
 }
 
 // repeatMark writes the last watermark of a resource n times more.

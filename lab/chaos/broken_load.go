@@ -92,8 +92,8 @@ func (t *tail) loads() string {
 	var text strings.Builder
 	for _, resource := range storefake.Names() {
 		if begun, broken := countLoads(t.marks[resource]); begun > 0 {
-			fmt.Fprintf(&text, "%s: %d loads in the order of the blocks began, and %d times another instance took one "+
-				"over in the middle\n", resource, begun, broken)
+			fmt.Fprintf(&text, "%s: %d loads in the order of the blocks began, and %d times another instance took "+
+				"one over in the middle\n", resource, begun, broken)
 		}
 	}
 	return text.String()

@@ -17,7 +17,9 @@ import (
 
 	core "k8s.io/api/core/v1"
 
+	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/standins/servers"
+	"github.com/storestream/storestream/lab/contracts"
 	"github.com/storestream/storestream/lab/product"
 )
 
@@ -147,6 +149,13 @@ func (c *container) show() (string, error) {
 func TestStorestreamTakesTheConfiguration(t *testing.T) {
 	forEachValuesFile(t, func(t *testing.T, r *rendered) {
 		t.Helper()
+		schema, err := contracts.Compile(config.JSONSchema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := contracts.Validate(schema, r.config.Data[configFile]); err != nil {
+			t.Errorf("%v\n%s", err, r.config.Data[configFile])
+		}
 		for _, pod := range r.pods() {
 			out, err := newContainer(t, r, pod).show()
 			if err != nil {

@@ -8,14 +8,11 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"reflect"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/storestream/storestream/config"
-	"github.com/storestream/storestream/internal/rotation"
-	"github.com/storestream/storestream/schemas"
 )
 
 var update = flag.Bool("update", false, "write the part of values.schema.json that the program's keys make")
@@ -23,67 +20,44 @@ var update = flag.Bool("update", false, "write the part of values.schema.json th
 // object is a JSON object.
 type object = map[string]any
 
-// section is the schema of a section of the configuration.
-func section(t reflect.Type) object {
-	properties := object{}
-	for f := range t.Fields() {
-		switch {
-		case !f.IsExported():
-		case f.Anonymous:
-			for name, schema := range section(f.Type)["properties"].(object) {
-				properties[name] = schema
-			}
-		default:
-			properties[f.Tag.Get("koanf")] = value(f)
+// forTheChart makes s, the schema of key, that of a value of the chart. Helm takes null out of values before
+// it looks at them, and no secret is to stand in a ConfigMap.
+func forTheChart(key string, s object) object {
+	if types, ok := s["type"].([]any); ok {
+		isList := slices.Contains(types, any("array")) // and no text with commas
+		types = slices.DeleteFunc(types, func(t any) bool { return t == "null" || isList && t == "string" })
+		if s["type"] = types; len(types) == 1 {
+			s["type"] = types[0]
 		}
 	}
-	return object{"type": "object", "additionalProperties": false, "properties": properties}
-}
-
-// value is the schema of what a key takes. No secret is to stand in a ConfigMap.
-func value(f reflect.StructField) object {
-	text := object{"type": "string"}
-	switch zero := reflect.Zero(f.Type).Interface(); zero.(type) {
-	case rotation.Secret:
-		file := object{"type": "string", "pattern": "^(file:/.*)?$"}
-		if f.Tag.Get("koanf") != "dsn" {
-			return file
-		}
-		// Or keyword=value with the password in a file, or with none.
-		return object{"type": "string", "anyOf": []any{object{"pattern": "^(file:/.*)?$"},
-			object{"pattern": `\bpassword *= *'?file:/`}, object{"not": object{"pattern": "://|password"}}}}
-	case schemas.Instant:
-		return object{"type": "string", "pattern": "^([0-9]{4}-[0-9]{2}-[0-9]{2})?$"}
-	case time.Duration, config.Size:
-		return text
-	case []string, map[string]string:
-		return object{"type": "array", "items": text}
-	case map[string]schemas.Policy:
-		return object{"type": "object", "additionalProperties": text}
-	case map[string]config.Resource:
-		resources := object{}
-		for _, d := range schemas.Declared() {
-			resources[d.Name] = section(f.Type.Elem())
-		}
-		return object{"type": "object", "additionalProperties": false, "properties": resources}
+	if values, ok := s["enum"].([]any); ok {
+		s["enum"] = slices.DeleteFunc(values, func(v any) bool { return v == nil })
 	}
-	switch f.Type.Kind() {
-	case reflect.Struct:
-		return section(f.Type)
-	case reflect.Bool:
-		return object{"type": "boolean"}
-	case reflect.Int, reflect.Int16, reflect.Int32:
-		return object{"type": "integer"}
-	case reflect.Float64:
-		return object{"type": "number"}
+	switch file := "^(file:/.*)?$"; {
+	case key == "postgres.dsn": // or keyword=value with the password in a file, or with none
+		s["anyOf"] = []any{object{"pattern": file}, object{"pattern": `\bpassword *= *'?file:/`},
+			object{"not": object{"pattern": "://|password"}}}
+	case s["writeOnly"] == true:
+		s["pattern"] = file
 	}
-	return text
+	properties, _ := s["properties"].(object)
+	for name, schema := range properties {
+		properties[name] = forTheChart(strings.TrimPrefix(key+"."+name, "."), schema.(object))
+	}
+	return s
 }
 
 // configSchema is the schema of the value config: every key of storestream but http.listen, which is the
 // chart's, and those that have to be there because the defaults mean this machine.
-func configSchema() object {
-	all := section(reflect.TypeFor[config.Config]())
+func configSchema(t *testing.T) object {
+	t.Helper()
+	var all object
+	if err := json.Unmarshal([]byte(config.JSONSchema), &all); err != nil {
+		t.Fatal(err)
+	}
+	forTheChart("", all)
+	delete(all, "$schema")
+	delete(all, "title")
 	sections := all["properties"].(object)
 	delete(sections["http"].(object)["properties"].(object), "listen")
 	for name, key := range map[string]string{"store": "base_url", "kafka": "brokers", "registry": "url"} {
@@ -103,7 +77,7 @@ func TestTheSchemaKnowsEveryKeyOfStorestream(t *testing.T) {
 	if err := json.Unmarshal(text, &whole); err != nil {
 		t.Fatal(err)
 	}
-	whole["properties"].(object)["config"] = configSchema()
+	whole["properties"].(object)["config"] = configSchema(t)
 	var want bytes.Buffer
 	enc := json.NewEncoder(&want)
 	enc.SetIndent("", "  ")

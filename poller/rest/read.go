@@ -60,7 +60,9 @@ type read struct {
 	// delayed is the first reason why the resource settles no further.
 	delayed string
 
-	rows   []paging.Row // of the newest page; the memory is used again
+	// The rows of the newest page, and their versions that the poller knows. The memory is used again.
+	rows   []paging.Row
+	found  []poller.Known
 	fields fields
 	// old, if not empty, says that an answer came from a cache: in a pass, one about the open window.
 	old string
@@ -140,7 +142,7 @@ func (rd *read) pages(ctx context.Context, w window, m *paging.Machine) (o pagin
 		}
 		a.Doubt = cmp.Or(a.Doubt, rd.early(w, m.Growing(), p.Date))
 		m.Answer(a)
-		if len(rd.batch.Rows)+len(rd.batch.Rejects) >= s.cfg.MaxRows || rd.bytes >= maxBatchBytes {
+		if b := &rd.batch; len(b.Rows)+len(b.Same)+len(b.Rejects) >= s.cfg.MaxRows || rd.bytes >= maxBatchBytes {
 			if err := rd.flush(ctx, nil); err != nil {
 				return o, err
 			}
@@ -208,7 +210,7 @@ func (rd *read) answer(
 	}
 	// Sets are cut by the days on which rows were created. A set that fits a page, or is one day, is not cut.
 	several := p.More || p.Unsure || page > 0 || p.Count > len(p.Rows)
-	rd.parse(&a, p.Rows, w[created], several && !w[created].Single())
+	rd.parse(&a, p.Rows, w, several && !w[created].Single())
 	for _, row := range a.Rows {
 		if row.Updated != paging.NoTime {
 			rd.learn(updated, schemas.Instant(row.Updated), w[updated])
@@ -311,17 +313,30 @@ func (rd *read) glance(
 // fault (a renamed field, a new format), which would fill the dead letters. Their window proves nothing, so
 // once the fault is mended the rows are read again.
 //
-// asked are the days of creation that were asked for. withCreated makes parse note each row's own day.
-func (rd *read) parse(a *paging.Answer, rows [][]byte, asked span, withCreated bool) {
+// w was asked for. withCreated makes parse note each row's own day.
+//
+// A pass reads the open window again and again. So parse does not parse a row of it with a text that the
+// poller knows, unless it has to learn from the time of creation.
+func (rd *read) parse(a *paging.Answer, rows [][]byte, w window, withCreated bool) {
 	b := &rd.batch
 	parser := rd.src.parser
+	learns := w[created].To != future && !rd.proofs[created].Whole
+	open := rd.req.Find != nil && w[updated].To == future
+	rd.find(rows, open && !learns)
 	bad := len(b.Rejects)
 	a.Rows = rd.rows[:0]
 	rd.met = rd.met || len(rows) > 0
-	for _, raw := range rows {
+	for i, raw := range rows {
+		if row, is := rd.same(i, raw); is {
+			a.Rows = append(a.Rows, row)
+			continue
+		}
 		row := paging.Row{Created: past}
 		rec, reject := parser.Parse(raw)
 		if reject == nil {
+			if open {
+				rec.Text = parser.Text(raw, &rec)
+			}
 			delete(rd.sought, rec.ID)
 			row.ID, row.Updated = uint64(rec.ID), int64(rec.UpdatedAt)
 			rd.good = true
@@ -342,10 +357,10 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, asked span, withCreated b
 			b.Rejects = append(b.Rejects, *reject)
 			rd.bytes += len(reject.Row)
 		}
-		if withCreated || asked.To != future && !rd.proofs[created].Whole {
+		if withCreated || learns {
 			at, ok := parser.CreatedAt(raw)
 			if ok {
-				rd.learn(created, at, asked)
+				rd.learn(created, at, w[created])
 			}
 			if row.Undated = withCreated && !ok; withCreated && ok {
 				row.Created = dayOf(at)
@@ -372,6 +387,36 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, asked span, withCreated b
 	}
 }
 
+// find asks the poller for the versions of rows that it knows, if asked is set.
+func (rd *read) find(rows [][]byte, asked bool) {
+	rd.found = rd.found[:0]
+	if !asked {
+		return
+	}
+	for _, raw := range rows {
+		id, _ := rd.src.parser.ID(raw)
+		rd.found = append(rd.found, poller.Known{ID: id})
+	}
+	rd.req.Find(rd.found)
+}
+
+// same puts row i of a page into the batch without its value, if it has the text of the published version.
+func (rd *read) same(i int, raw []byte) (row paging.Row, is bool) {
+	if len(rd.found) == 0 || !rd.found[i].Known || rd.found[i].Version.Marked {
+		return row, false
+	}
+	created, is := rd.src.parser.Again(raw, rd.found[i].Note)
+	if !is {
+		return row, false
+	}
+	rd.good = true
+	updated := schemas.InstantOfMillis(rd.found[i].Version.Millis)
+	if updated >= rd.handed {
+		rd.batch.Same = append(rd.batch.Same, rd.found[i])
+	}
+	return paging.Row{ID: uint64(rd.found[i].ID), Updated: int64(updated), Created: dayOf(created)}, true
+}
+
 // flush hands the batch on. A pass that took its rows out of a cache does not count for lag.
 func (rd *read) flush(ctx context.Context, done *poller.Done) error {
 	if done != nil && rd.req.Kind == poller.Pass {
@@ -393,6 +438,9 @@ func (rd *read) flush(ctx context.Context, done *poller.Done) error {
 	rd.batch, rd.bytes, rd.oldest = poller.Batch{}, 0, time.Time{}
 	if len(b.Rows) >= maxBatchRows { // as many will come, and growing to it would copy them five times
 		rd.batch.Rows = make([]schemas.Record, 0, maxBatchRows+paging.PageSize)
+	}
+	if len(b.Same) >= maxBatchRows {
+		rd.batch.Same = make([]poller.Known, 0, maxBatchRows+paging.PageSize)
 	}
 	rd.flushed, rd.handed = time.Now(), max(rd.handed, b.Settled)
 	if !rd.yield(b, nil) {

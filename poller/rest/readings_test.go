@@ -200,7 +200,7 @@ func BenchmarkTheRowsOfAPage(b *testing.B) {
 	b.SetBytes(int64(size))
 	b.ReportAllocs()
 	for b.Loop() {
-		rd.parse(new(paging.Answer), rows, always, false)
+		rd.parse(new(paging.Answer), rows, window{always, always}, false)
 		if len(rd.batch.Rows) != 1000 {
 			b.Fatal(len(rd.batch.Rows))
 		}

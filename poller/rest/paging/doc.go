@@ -194,7 +194,8 @@
 //
 //	Count: one backward pass              n rows met, all answers count n -> whole   else: fewer days, or Read
 //	Read:  page 0                         nothing follows, and no doubt -> whole
-//	       forward to the end             parts that fit       -> each part for itself, from the top
+//	       forward to the end             once, and n met      -> whole
+//	                                      parts that fit       -> each part for itself, from the top
 //	                                      there is no end      -> whole if n, by the count, were met
 //	       passes, until                  shrinking: n met     -> whole
 //	                                      growing: two agree   -> whole

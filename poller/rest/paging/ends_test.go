@@ -316,6 +316,18 @@ func TestASetThatIsReadOnceSaysWhyItCannotBeReadWhole(t *testing.T) {
 	}
 }
 
+// Its parts fit a page each, and would take as many requests again. Where the service does not count them,
+// only they show that the set was read whole.
+func TestASetThatIsReadOnceAndCountedIsNotReadAgainInParts(t *testing.T) {
+	for counts, again := range map[bool]bool{true: false, false: true} {
+		s := &plain{rows: plainRows(2500, 25), counts: counts}
+		o, err := drive(NewReader(true).Read(Set{Created: Always, Growing: true, Once: true}), s.ask)
+		if err != nil || !o.Whole || o.Rows != 2500 || s.requests > 26 != again {
+			t.Errorf("counted %v: %+v, %v, after %d requests", counts, o, err, s.requests)
+		}
+	}
+}
+
 func TestWhereTheCountIsAnEstimateASetWithoutAnEndIsNotWhole(t *testing.T) {
 	s := &plain{rows: plainRows(950, 1), counts: true, forEver: true}
 	o, err := drive(NewReader(false).Read(Set{Created: Always}), s.ask)

@@ -184,7 +184,8 @@ func (m *Machine) part(created Span) (Outcome, []Span) {
 	p.forward()
 	o := Outcome{Rows: len(p.different()), Requests: p.answers,
 		Paged: !p.snapshot() && (p.last > 0 || !p.endless)}
-	if o.Whole = p.doubt == "" && p.snapshot(); o.Whole {
+	countedOnce := m.set.Once && m.set.Growing && p.sound() && p.counted() // its parts would be a second pass
+	if o.Whole = p.doubt == "" && (p.snapshot() || countedOnce); o.Whole {
 		return o, nil
 	}
 	if p.doubt == "" && p.lacks == "" && !p.cut && !r.CountsAll && r.exact && p.greatest > 0 {

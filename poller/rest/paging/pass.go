@@ -260,7 +260,8 @@ func (p *pass) forward() {
 
 // idle reports whether the last answers brought only pages that the pass had met, or only rows. If a row
 // moves to the page that comes again between every two answers, none is like another. So idle looks for new
-// rows as well, at ever longer intervals: it has to sort the rows met.
+// rows as well, at ever longer intervals: it has to sort the rows met. It waits until as many rows came as
+// the service counts.
 func (p *pass) idle() bool {
 	powerOfTwo := func(n int) bool { return n&(n-1) == 0 }
 	most := maxIdle
@@ -270,6 +271,7 @@ func (p *pass) idle() bool {
 	switch {
 	case p.idlePages >= most:
 		p.endless = true
+	case p.r.CountsAll && p.rows < p.greatest: // more rows than came
 	case powerOfTwo(p.answers + maxIdle):
 		p.before = len(p.different())
 	case p.answers > maxIdle && powerOfTwo(p.answers):

@@ -83,6 +83,16 @@ type DeadLetter struct {
 	Row json.RawMessage `json:"row"`
 }
 
+// NewDeadLetter returns letter for people. Its texts went through hide. With mask its row is left out.
+func NewDeadLetter(letter *watermark.DeadLetter, hide func(string) string, mask bool) *DeadLetter {
+	d := &DeadLetter{Place: Place{letter.Partition, letter.Offset, letter.Time.UTC()}, Field: letter.Field,
+		Error: hide(letter.Err)}
+	if !mask && json.Valid(letter.Row) {
+		d.Row = letter.Row
+	}
+	return d
+}
+
 // Field is one field of the row on both sides, in JSON. A side without the row is nil.
 type Field struct {
 	Name           string

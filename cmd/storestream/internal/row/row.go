@@ -8,7 +8,6 @@ package row
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -156,11 +155,7 @@ func (l *look) report(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	if letter != nil {
-		r.DeadLetter = &DeadLetter{Place: Place{letter.Partition, letter.Offset, letter.Time.UTC()},
-			Field: letter.Field, Error: l.hide(letter.Err)}
-		if !l.Mask && json.Valid(letter.Row) {
-			r.DeadLetter.Row = letter.Row
-		}
+		r.DeadLetter = NewDeadLetter(letter, l.hide, l.Mask)
 	}
 	all, err := overview.Glance(ctx, l.Settings, l.Cluster)
 	if err != nil { // the row is compared all the same

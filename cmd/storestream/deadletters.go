@@ -1,0 +1,137 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/connect"
+	"github.com/storestream/storestream/cmd/storestream/internal/row"
+	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+)
+
+func deadLettersCommand(env *environment) *cobra.Command {
+	return group(&cobra.Command{Use: "dead-letters", Short: "The rows that cannot be published",
+		Example: "  storestream dead-letters list"}, deadLettersList(env), deadLettersShow(env))
+}
+
+// deadLetters are those of one resource and reason, as `dead-letters list -o json` prints them.
+type deadLetters struct {
+	Resource string `json:"resource"`
+	watermark.DeadLetters
+}
+
+// listedIDs limits the rows that are named for each reason.
+const listedIDs = 100
+
+func deadLettersList(env *environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:       "list [RESOURCE]",
+		ValidArgs: schemas.Names(),
+		Short:     "List the rows that cannot be published, by field and reason",
+		Long: fmt.Sprintf(`Lists the dead letters of a resource, or of all, by field and reason, the most rows
+first: how many rows, when the first and the last of these letters were written, and the newest rows
+(%d ids at most with -o json). A row without a usable id has 16 digits of a hash. It needs no running
+instance.`, listedIDs),
+		Example: "  storestream dead-letters list\n" +
+			"  storestream dead-letters list users -o json",
+		Args: resourceArgs(0, 1),
+	}
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return env.inKafka(cmd, func(_ *config.Config, _ *schemas.Set, cluster *producer.Cluster) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), connect.BrokerPatience)
+			defer cancel()
+			watch := producer.NewWatch(cluster)
+			watch.MaxIDs = listedIDs
+			if err := watch.Look(ctx); err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
+				return err
+			}
+			all := []deadLetters{}
+			for _, name := range schemas.Names() {
+				if len(args) > 0 && args[0] != name {
+					continue
+				}
+				for _, letters := range watch.DeadLetters()[name] {
+					all = append(all, deadLetters{name, letters})
+				}
+			}
+			if *asJSON {
+				return env.printJSON(all)
+			}
+			return printDeadLetters(env, all)
+		})
+	}
+	return cmd
+}
+
+func printDeadLetters(env *environment, all []deadLetters) error {
+	if len(all) == 0 {
+		env.print("There are no dead letters.\n")
+		return nil
+	}
+	const shown = 5
+	rows := [][]string{{"RESOURCE", "FIELD", "ROWS", "FIRST", "LAST", "IDS", "REASON"}}
+	for _, l := range all {
+		ids := strings.Join(l.IDs[:min(shown, len(l.IDs))], " ")
+		if l.Rows > shown {
+			ids += " ..."
+		}
+		rows = append(rows, []string{l.Resource, cmp.Or(l.Field, "-"), strconv.Itoa(l.Rows), rowTime(l.First),
+			rowTime(l.Latest), ids, l.Error})
+	}
+	return printTable(env.stdout, rows)
+}
+
+func deadLettersShow(env *environment) *cobra.Command {
+	var mask bool
+	cmd := &cobra.Command{
+		Use:       "show RESOURCE ID",
+		ValidArgs: schemas.Names(),
+		Short:     "Print one dead letter: why its row cannot be published, and the row as the topic has it",
+		Long: `Prints a dead letter by an ID of dead-letters list: its place in the topic, the field, the reason,
+and the row as the topic has it: by the policies of its fields, and with personal fields masked unless
+dead_letters.rows is full. --mask leaves the row out. "storestream row" asks the service for the row
+as well.`,
+		Example: "  storestream dead-letters show users 123",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usagef(cmd, "expected a resource and an id of `storestream dead-letters list`")
+			}
+			return resourceArgs(1, 1)(cmd, args[:1])
+		},
+	}
+	cmd.Flags().BoolVar(&mask, "mask", false, "do not show the row")
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return env.inKafka(cmd, func(_ *config.Config, _ *schemas.Set, cluster *producer.Cluster) error {
+			letter, err := producer.ReadDeadLetterAs(cmd.Context(), cluster, args[0], args[1])
+			if err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
+				return err
+			}
+			var shown *row.DeadLetter
+			if letter != nil {
+				shown = row.NewDeadLetter(letter, env.hide, mask)
+			}
+			switch {
+			case *asJSON:
+				return writeJSON(env.rows, shown)
+			case shown == nil:
+				env.print("%s %s has no dead letter.\n", args[0], args[1])
+			default:
+				printDeadLetter(env, shown)
+			}
+			return nil
+		})
+	}
+	return cmd
+}
