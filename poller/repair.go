@@ -141,7 +141,7 @@ func (s *sweeper) write(differences []reconcile.Difference, part *watermark.Swep
 		s.writer.commitIfFull(&tx)
 	}
 	first, last := s.inHand.Part()
-	if !doubt && first == math.MinInt64 && last == math.MaxInt64 &&
+	if !doubt && s.inHand.kind == watermark.Sweeps && first == math.MinInt64 && last == math.MaxInt64 &&
 		s.inHand.Report().Nameless <= len(nameless) {
 		for _, key := range state.deadLetters.unmet() {
 			state.deadLetters.remove(&tx, key)

@@ -68,7 +68,7 @@ func (p *Poller) acceptRequests() error {
 		case r.Kind == watermark.Erases:
 			p.state.mark.AcceptErase(r, now)
 			p.sweeper.asked(r.Kind)
-		case r.Kind == watermark.Replays:
+		case r.Kind == watermark.Replays, r.Kind == watermark.Retries:
 			if accepted, err := p.acceptPart(r, now); err != nil {
 				return err
 			} else if !accepted {

@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,7 +63,8 @@ const (
 // sweeper runs the comparisons of a resource beside its polls, one at a time, and acts upon what they find. A
 // sweep compares all rows and repairs the topic: rows that came later than the overlap, updates that did not
 // touch updated_at, deleted rows, and what others wrote into the topic. An erase compares named rows, and
-// deletes those that the source does not have. A replay of a part publishes rows again.
+// deletes those that the source does not have. A replay of a part publishes rows again. A retry publishes
+// named rows that could not be published.
 //
 //	reading        the first reading of both sides (package reconcile), in a goroutine and with a source of its
 //	               own, while polls go on
@@ -69,7 +72,7 @@ const (
 //	looking again  at what differed, in the same way
 //	an overlap     or more, of polls. Not if each difference counts after one look (reconcile.Config.CatchesUp)
 //	looking again  a difference that both looks have shown counts, unless another read showed otherwise
-//	repairing      what counts, in the poller's goroutine (repair, erase, replay)
+//	repairing      what counts, in the poller's goroutine (repair, erase, replay, lookUp)
 //
 // The repair needs no look of its own. Between a look and the repair only this owner's polls may publish a
 // newer version of a row: another writer with its transactional id would have fenced it. Each batch of a poll
@@ -108,7 +111,7 @@ type sweeper struct {
 // comparison is a comparison in hand.
 type comparison struct {
 	*reconcile.Comparison
-	kind  watermark.Kind // Erases, or of a part: Sweeps or Replays
+	kind  watermark.Kind // Erases or Retries, or of a part: Sweeps or Replays
 	began schemas.Instant
 	looks int
 	due   time.Time // of the next look
@@ -162,7 +165,7 @@ func (s *sweeper) asked(kind watermark.Kind) {
 	if w := s.inHand; w != nil && map[watermark.Kind]bool{
 		watermark.Sweeps:  w.kind == watermark.Sweeps,
 		watermark.Replays: w.kind == watermark.Sweeps,
-		watermark.Cancels: w.kind == watermark.Replays,
+		watermark.Cancels: w.kind == watermark.Replays || w.kind == watermark.Retries,
 	}[kind] {
 		s.end()
 	}
@@ -202,7 +205,7 @@ func (s *sweeper) step(ctx context.Context) error {
 	}
 	if err == nil {
 		err = map[watermark.Kind]func() error{watermark.Sweeps: s.repair, watermark.Erases: s.erase,
-			watermark.Replays: s.replay}[w.kind]()
+			watermark.Replays: s.replay, watermark.Retries: s.lookUp}[w.kind]()
 	}
 	if err == nil && s.inHand == nil && w.kind == watermark.Replays {
 		err = s.begin(ctx) // the next part: there may be many
@@ -238,7 +241,8 @@ func (s *sweeper) begin(ctx context.Context) error {
 		s.start(ctx, watermark.Erases)
 		return nil
 	case len(mark.Parts) > 0:
-		if kind = watermark.Replays; mark.Parts[0].IDs != nil {
+		p := &mark.Parts[0]
+		if kind = p.Kind; p.IDs != nil || kind == watermark.Retries {
 			s.start(ctx, kind)
 			return nil
 		}
@@ -320,9 +324,11 @@ func (s *sweeper) start(ctx context.Context, kind watermark.Kind) {
 			compare.IDs = append(compare.IDs, row.ID)
 		}
 		c.Log.Info("looking for the rows to erase", zap.Int("rows", len(compare.IDs)))
-	case watermark.Replays:
+	case watermark.Replays, watermark.Retries:
 		p := &mark.Parts[0]
-		from, compare.IDs, compare.Again = p.Next, p.IDs, &reconcile.Again{From: p.From, To: p.To, Ends: p.Ends}
+		if from, compare.IDs = p.Next, p.IDs; kind == watermark.Replays {
+			compare.Again = &reconcile.Again{From: p.From, To: p.To, Ends: p.Ends}
+		}
 		c.Log.Debug("part of the replay begins", zapRequest(p.Request), zap.Int64p("from_id", from))
 	default:
 		from = mark.Sweep.From
@@ -330,6 +336,11 @@ func (s *sweeper) start(ctx context.Context, kind watermark.Kind) {
 	}
 	if kind != watermark.Replays {
 		compare.Letters = s.state.deadLetters.beginRound()
+	}
+	if kind == watermark.Retries && compare.IDs == nil {
+		ids := slices.AppendSeq([]int64{}, maps.Keys(compare.Letters)) // no letters are no rows, and not all rows
+		slices.Sort(ids)
+		compare.IDs = ids[:min(mostRetried, len(ids))]
 	}
 	if from != nil {
 		if compare.From = *from; s.newest != nil && s.newest.kind == kind {
@@ -361,8 +372,8 @@ func (s *sweeper) start(ctx context.Context, kind watermark.Kind) {
 // work does a part of the comparison beside the polls. One row that it cannot bear must not take the process
 // down.
 func (s *sweeper) work(ctx context.Context, doing string, part func(context.Context) error) {
-	if s.inHand.kind == watermark.Replays {
-		doing = "replay: " + doing
+	if kind := s.inHand.kind; kind == watermark.Replays || kind == watermark.Retries {
+		doing = string(kind) + ": " + doing
 	}
 	s.board.sweeping(doing)
 	ctx, cancel := context.WithCancel(ctx)
@@ -391,7 +402,7 @@ func (s *sweeper) fail(err error) {
 	switch kind {
 	case watermark.Sweeps:
 		s.state.mark.ChangeSweep(func(x *watermark.Sweep) { x.Failure = failure })
-	case watermark.Replays:
+	case watermark.Replays, watermark.Retries:
 		s.state.mark.ChangePart(func(x *watermark.Part) { x.Failure = failure })
 	}
 	s.cfg.Log.Warn("sweep failed, it is tried again", zap.String("kind", string(kind)), zap.Error(err),

@@ -21,7 +21,8 @@ import (
 
 func deadLettersCommand(env *environment) *cobra.Command {
 	return group(&cobra.Command{Use: "dead-letters", Short: "The rows that cannot be published",
-		Example: "  storestream dead-letters list"}, deadLettersList(env), deadLettersShow(env))
+		Example: "  storestream dead-letters list"}, deadLettersList(env), deadLettersShow(env),
+		deadLettersRetry(env))
 }
 
 // deadLetters are those of one resource and reason, as `dead-letters list -o json` prints them.
@@ -132,6 +133,42 @@ as well.`,
 			}
 			return nil
 		})
+	}
+	return cmd
+}
+
+func deadLettersRetry(env *environment) *cobra.Command {
+	o := order{Request: watermark.Request{Kind: watermark.Retries}, what: "a retry"}
+	cmd := &cobra.Command{
+		Use:       "retry RESOURCE [ID...]",
+		ValidArgs: schemas.Names(),
+		Short:     "Look rows up that could not be published, and publish those that can be by now",
+		Long: fmt.Sprintf(`Asks the running instance to look rows up in the service that have dead letters: those
+with these ids (%d at most), or all of the resource. It publishes a row that can be published by now, and
+takes out the letter of one that is well or gone. Where one look does not prove how a row is, it looks again
+an overlap later. Polls go on, and a sweep does the same for all rows.
+
+With --wait it stays until that is done, and exits with 3 if some rows still cannot be published.`,
+			watermark.MostReplayed),
+		Example: "  storestream dead-letters retry users --yes --wait\n" +
+			"  storestream dead-letters retry users 123 456 --why \"the service sends numbers again\"",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 || len(args) > 1+watermark.MostReplayed {
+				return usagef(cmd, "expected a resource, and %d ids at most", watermark.MostReplayed)
+			}
+			return resourceArgs(1, 1)(cmd, args[:1])
+		},
+	}
+	o.flags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		for _, arg := range args[1:] {
+			id, err := strconv.ParseInt(arg, 10, 64)
+			if err != nil {
+				return usagef(cmd, "id %q: expected a whole number", arg)
+			}
+			o.Rows = append(o.Rows, id)
+		}
+		return o.send(env, cmd, args[:1], "Look these rows up?", nil)
 	}
 	return cmd
 }

@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/storestream/storestream/cmd/storestream/internal/stage"
 	"github.com/storestream/storestream/internal/standins/storefake"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 func TestDeadLettersAreListedByReasonAndShownByThePolicies(t *testing.T) {
@@ -63,4 +66,30 @@ func TestDeadLettersAreListedByReasonAndShownByThePolicies(t *testing.T) {
 	}
 	s.do("dead-letters", "show", "users", rowArg(users[9])).expect(t, exitDone, "has no dead letter")
 	s.do("dead-letters", "show", "users").expect(t, exitUsage, "expected a resource and an id")
+}
+
+func TestARetryIsAskedForAndFollowed(t *testing.T) {
+	s := newScene(t)
+	s.Publish("orders", []schemas.Record{s.Order(1, "Shipped")}, nil, nil)
+	out, _, wait := s.run("dead-letters", "retry", "orders", "7", "8", "--yes", "--wait")
+	stage.Eventually(t, "the request is written", func() bool {
+		return strings.Contains(out.stdout.String(), "orders: asked for a retry")
+	})
+	asked := s.requestFor("orders")
+	if asked.Kind != watermark.Retries || !slices.Equal(asked.Rows, []int64{7, 8}) {
+		t.Errorf("asked %+v", asked)
+	}
+	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
+		w.Request, w.RequestUID = asked.ID, asked.UID
+		w.Parts = []watermark.Part{watermark.PartOf(asked, schemas.MinInstant, []int64{2})}
+	})
+	s.do("watermark", "list").expect(t, exitLate, "looking up rows with dead letters")
+	s.do("requests").expect(t, exitDone, "retry of 2 rows", "in hand: looking up rows with dead letters")
+	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
+		w.ChangePart(func(p *watermark.Part) { p.Rows = 1 })
+		w.Parts, w.Replayed = nil, w.Parts[0].Ended(schemas.MinInstant, "1 row still cannot be published")
+	})
+	wait().expect(t, exitDifferent, "orders: published: 1 row, in 0.0s. Left: 1 row still cannot be published")
+	s.do("dead-letters", "retry", "orders", "x", "--yes").expect(t, exitUsage, `id "x": expected a whole number`)
+	s.do("dead-letters", "retry", "--yes").expect(t, exitUsage, "expected a resource, and 100 ids at most")
 }

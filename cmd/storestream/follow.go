@@ -143,7 +143,7 @@ func (r *following) step(now health.Resource) (step, text string) {
 		text = "the sweep has not ended: " + now.Sweep.Failure
 	}
 	if len(now.Parts) > 0 && now.Parts[0].Failure != "" {
-		text = "the replay has not ended: " + now.Parts[0].Failure
+		text = "the " + string(now.Parts[0].Kind) + " has not ended: " + now.Parts[0].Failure
 	}
 	if !r.taken {
 		text = now.Owner + " takes it from here"
@@ -169,7 +169,7 @@ func (r *following) result(mark watermark.Watermark) (over bool, err error) {
 			break
 		}
 		err = r.replayed(mark.Replayed, mark.Replayed != nil && r.is(mark.Replayed.RequestUID))
-	case watermark.Replays:
+	case watermark.Replays, watermark.Retries:
 		mine := func(p watermark.Part) bool { return p.RequestUID == r.UID }
 		if over = r.taken && !slices.ContainsFunc(mark.Parts, mine); over {
 			err = r.replayed(mark.Replayed, mark.Replayed != nil && mark.Replayed.RequestUID == r.UID)

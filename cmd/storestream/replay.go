@@ -135,9 +135,13 @@ goes on.`,
 	return cmd
 }
 
-// replayedText returns the result of a replay in a line.
-func replayedText(name string, r *watermark.Replayed) string {
-	text := name + ": published again: " + terminal.Plural(r.Rows, "row")
+// replayedText returns the result of a replay or a retry in a line.
+func replayedText(q *watermark.Request, r *watermark.Replayed) string {
+	text := q.Resource + ": published again: "
+	if q.Kind == watermark.Retries {
+		text = q.Resource + ": published: "
+	}
+	text += terminal.Plural(r.Rows, "row")
 	if r.From > schemas.MinInstant {
 		text += " since " + r.From.String()
 	}
@@ -153,7 +157,7 @@ func (r *following) replayed(done *watermark.Replayed, mine bool) error {
 	if done == nil || !mine {
 		return errors.New(r.Resource + ": the instance has not replayed it: see its log")
 	}
-	r.env.print("%s\n", replayedText(r.Resource, done))
+	r.env.print("%s\n", replayedText(&r.Request, done))
 	if done.Left != "" {
 		return exitError{exitDifferent, errors.New(r.Resource + ": some rows were left")}
 	}

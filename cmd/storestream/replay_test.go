@@ -31,7 +31,7 @@ func TestReplayAsksForAPartAndFollowsItToItsEnd(t *testing.T) {
 		w.Parts = []watermark.Part{watermark.PartOf(asked, schemas.MinInstant, []int64{2})}
 		w.ChangePart(func(p *watermark.Part) { p.Rows, p.Of, p.Failure = 1, 2, "it failed 3 times in a row" })
 	})
-	s.do("replay", "list").expect(t, exitDone, "in hand: 1 of at most 2 rows published again")
+	s.do("replay", "list").expect(t, exitDone, "in hand: replaying a part: 1 of at most 2 rows published again")
 	s.do("watermark", "list").expect(t, exitLate, "replaying a part: 1 of at most 2 rows published again",
 		"orders: the replay has not ended: it failed 3 times in a row")
 	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {

@@ -32,7 +32,7 @@ const confirmDeletes = "confirm-deletes"
 
 // flags adds the flags that all orders have, and those of its kind.
 func (o *order) flags(cmd *cobra.Command) {
-	if o.Kind != watermark.Erases {
+	if o.Kind != watermark.Erases && o.Kind != watermark.Retries {
 		cmd.Flags().BoolVar(&o.all, "all", false, "all enabled resources")
 	}
 	if o.Kind == watermark.Sweeps || o.Kind == watermark.Erases {

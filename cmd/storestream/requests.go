@@ -125,7 +125,7 @@ func outcome(q *watermark.Request, r *health.Resource) string {
 	case part >= 0:
 		return "in hand: " + partText(&mark.Parts[part])
 	case mark.Replayed != nil && mark.Replayed.RequestUID == q.UID:
-		return ended(replayedText(r.Name, mark.Replayed))
+		return ended(replayedText(q, mark.Replayed))
 	case mark.Sweep != nil && mark.Sweep.RequestUID == q.UID:
 		return "in hand"
 	case mark.Swept != nil && mark.Swept.RequestUID == q.UID:
@@ -138,10 +138,13 @@ func outcome(q *watermark.Request, r *health.Resource) string {
 
 // partText returns how far a replay of a part is.
 func partText(p *watermark.Part) string {
-	if p.Of == 0 {
-		return "its rows are not counted yet"
+	if p.Kind == watermark.Retries {
+		return "looking up rows with dead letters"
 	}
-	return fmt.Sprintf("%s of at most %s published again", terminal.Count(p.Rows), terminal.Plural(p.Of, "row"))
+	if p.Of == 0 {
+		return "replaying a part: its rows are not counted yet"
+	}
+	return fmt.Sprintf("replaying a part: %s of at most %s published again", terminal.Count(p.Rows), terminal.Plural(p.Of, "row"))
 }
 
 // erasedText returns what became of the rows of an erase.

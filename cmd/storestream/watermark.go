@@ -207,7 +207,7 @@ func requestText(r health.Resource) string {
 		parts = append(parts, "replaying from "+rowTime(r.Replay.From.Time()))
 	}
 	for i := range r.Parts {
-		parts = append(parts, "replaying a part: "+partText(&r.Parts[i]))
+		parts = append(parts, partText(&r.Parts[i]))
 	}
 	switch {
 	case r.Sweep != nil && r.Sweep.Tried == nil && r.Sweep.Failure != "":

@@ -102,9 +102,9 @@ func DecodeRequest(resource string, id int64, value []byte) (Request, error) {
 		return Request{}, fmt.Errorf("request %d is of kind %q: expected one of %q", id, r.Kind, Kinds)
 	case r.Kind == Erases && (len(r.Rows) == 0 || len(r.Rows) > MostErased):
 		return Request{}, fmt.Errorf("request %d erases %d rows: expected 1 to %d", id, len(r.Rows), MostErased)
-	case r.Kind == Replays && len(r.Rows) > MostReplayed:
-		return Request{}, fmt.Errorf("request %d replays %d named rows: expected %d at most", id, len(r.Rows),
-			MostReplayed)
+	case (r.Kind == Replays || r.Kind == Retries) && len(r.Rows) > MostReplayed:
+		return Request{}, fmt.Errorf("request %d is a %s of %d named rows: expected %d at most", id, r.Kind,
+			len(r.Rows), MostReplayed)
 	case r.Kind == Replays && len(r.Rows) == 0 && r.From == nil:
 		return Request{}, fmt.Errorf("request %d is a replay without a time and without rows", id)
 	case r.ConfirmedDeletes < 0:

@@ -3,15 +3,16 @@ package watermark
 import "github.com/storestream/storestream/schemas"
 
 // Part is a replay of a part of a resource that is not finished yet: the rows of a range, or named ones. What
-// it has published is in the data topic: the rows with a record from Ends on.
+// it has published is in the data topic: the rows with a record from Ends on. Or it is a retry of named rows.
 type Part struct {
 	Request    int64           `json:"request"`
 	RequestUID string          `json:"request_uid,omitempty"`
+	Kind       Kind            `json:"kind"` // Replays or Retries
 	At         schemas.Instant `json:"at"`
 	// From and To bound the updated_at of its rows, To not included.
 	From schemas.Instant `json:"from"`
 	To   schemas.Instant `json:"to"`
-	// IDs are the only rows of it, if not nil.
+	// IDs are the only rows of it, if not nil. Without them a retry is of all rows that have dead letters.
 	IDs []int64 `json:"ids,omitempty"`
 	// Ends are the data partitions' end offsets when it was accepted, by partition.
 	Ends []int64 `json:"ends"`
@@ -26,7 +27,7 @@ type Part struct {
 }
 
 const (
-	// MostReplayed limits the ids of a request for a replay.
+	// MostReplayed limits the ids of a request for a replay or a retry.
 	MostReplayed = 100
 	// MostParts limits the replays of parts that wait or are in hand. Further ones are refused.
 	MostParts = 5
@@ -35,7 +36,7 @@ const (
 // PartOf returns the replay that r asks for. ends are the end offsets of the data topic.
 func PartOf(r Request, at schemas.Instant, ends []int64) Part {
 	p := Part{Request: r.ID, RequestUID: r.UID, At: at, From: schemas.MinInstant, To: schemas.MaxInstant,
-		Ends: ends}
+		Ends: ends, Kind: r.Kind}
 	if len(r.Rows) > 0 {
 		p.IDs = r.Rows
 	}

@@ -11,7 +11,8 @@ const (
 	Sweeps  Kind = "sweep"  // compare the whole topic with the source and repair it
 	Erases  Kind = "erase"  // delete Rows from the topic, once the source has them no longer
 	Replays Kind = "replay" // publish again Rows, or the rows with updated_at from From on and before To
-	Cancels Kind = "cancel" // end the replays in hand, of either kind
+	Retries Kind = "retry"  // look Rows up that have dead letters, or all such rows, and publish those that can be
+	Cancels Kind = "cancel" // end the replays and retries in hand
 	Pauses  Kind = "pause"  // publish nothing until To, or until it is resumed
 	Resumes Kind = "resume" // end a pause
 )
@@ -40,7 +41,7 @@ type Request struct {
 	// ConfirmedDeletes is how many rows a sweep or an erase may delete beyond the day's budget. An erase is
 	// confirmed only if it confirms all its rows.
 	ConfirmedDeletes int `json:"confirmed_deletes,omitempty"`
-	// Rows are the ids of an erase, MostErased at most, or of a replay, MostReplayed at most.
+	// Rows are the ids of an erase, MostErased at most, or of a replay or retry, MostReplayed at most.
 	Rows []int64         `json:"rows,omitempty"`
 	By   string          `json:"by"` // user@host
 	At   schemas.Instant `json:"at"`
@@ -52,4 +53,4 @@ type Request struct {
 const MostWhy = 200
 
 // Kinds are all kinds of requests.
-var Kinds = []Kind{Reset, Sweeps, Erases, Replays, Cancels, Pauses, Resumes}
+var Kinds = []Kind{Reset, Sweeps, Erases, Replays, Retries, Cancels, Pauses, Resumes}
