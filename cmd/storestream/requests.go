@@ -144,7 +144,8 @@ func partText(p *watermark.Part) string {
 	if p.Of == 0 {
 		return "replaying a part: its rows are not counted yet"
 	}
-	return fmt.Sprintf("replaying a part: %s of at most %s published again", terminal.Count(p.Rows), terminal.Plural(p.Of, "row"))
+	return fmt.Sprintf("replaying a part: %s of at most %s published again", terminal.Count(p.Rows),
+		terminal.Plural(p.Of, "row"))
 }
 
 // erasedText returns what became of the rows of an erase.

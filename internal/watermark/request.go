@@ -11,7 +11,7 @@ const (
 	Sweeps  Kind = "sweep"  // compare the whole topic with the source and repair it
 	Erases  Kind = "erase"  // delete Rows from the topic, once the source has them no longer
 	Replays Kind = "replay" // publish again Rows, or the rows with updated_at from From on and before To
-	Retries Kind = "retry"  // look Rows up that have dead letters, or all such rows, and publish those that can be
+	Retries Kind = "retry"  // look up Rows, or all, that have dead letters, and publish those that can be
 	Cancels Kind = "cancel" // end the replays and retries in hand
 	Pauses  Kind = "pause"  // publish nothing until To, or until it is resumed
 	Resumes Kind = "resume" // end a pause
