@@ -257,11 +257,11 @@ func (s *state) beginReplay(r watermark.Request, now schemas.Instant, ends []int
 // cancelReplays ends the replays in hand, and returns how many these were. reset says that the caller has to
 // end with a takeover.
 //
-// When a reset is cancelled, settled goes on where it stood before: every row below is published, and none
-// can appear there (Request.Passed, lose). The passes of the replay may have read rows behind it that dedup
-// has forgotten, because their cursor, load or floor had passed them. So these are given up, and a takeover
-// reads back every version from settled on, those that the replay published too. None of them is published
-// again. Before the first load is complete, a replay is a part of it, and goes on.
+// When a reset is cancelled, settled goes on where it stood before: every row below is published, and no
+// other can appear there (Request.Passed, lose). The passes of the replay may have read rows behind it that
+// dedup has forgotten, because their cursor, load or floor had passed them. So these are given up, and a
+// takeover reads back every version from settled on, so that it is not published again. That has those that
+// the replay published, too. Before the first load is complete, a replay is a part of it, and goes on.
 func (s *state) cancelReplays(now schemas.Instant) (ended int, reset bool) {
 	const cancelled = "cancelled"
 	if ended = len(s.mark.Parts); ended > 0 {

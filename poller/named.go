@@ -69,12 +69,12 @@ func (s *sweeper) erase() error {
 	return nil
 }
 
-// mostRetried limits the rows of a retry that names none: each is kept in memory with its text.
+// mostRetried limits the rows of a retry without ids: each is kept in memory with its text.
 const mostRetried = 1000
 
-// lookUp acts upon the rows of a retry, once looks have confirmed how they are: it publishes what a sweep would
-// publish, and takes out the letters of rows that are well or gone. It deletes no row. A retry that is cut
-// short begins anew with the next owner, and finds less to do.
+// lookUp acts upon the rows of a retry, once looks have confirmed their state: it publishes rows as a sweep
+// does, and takes out the letters of rows that are well or gone. It deletes no row. If its owner dies, the
+// next one begins it again.
 func (s *sweeper) lookUp() error {
 	if s.waits() {
 		return nil
@@ -102,8 +102,8 @@ func (s *sweeper) lookUp() error {
 	}
 	var left [4]string
 	if bad += published.DeadLetters; bad > 0 {
-		left[0] = terminal.Plural(bad, "row") + " still cannot be published: `storestream dead-letters list` says " +
-			"why"
+		left[0] = terminal.Plural(bad, "row") +
+			" still cannot be published: `storestream dead-letters list` says why"
 	}
 	if gone > 0 {
 		left[1] = "the service does not have " + terminal.Plural(gone, "row") + " of the topic: a sweep decides"

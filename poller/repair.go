@@ -195,13 +195,13 @@ func (s *sweeper) endPart(tx watermark.Transaction, part, total watermark.Swept)
 }
 
 // replay publishes those rows of the part of a replay in hand again that a look has shown as the topic has
-// them. Only this owner's polls may publish between the look and this, and CatchUp has read what they did. So
+// them. Only this owner's polls may publish between the look and this, and CatchUp has read that. So
 // the version is still the newest one, and dedup knows it, or need not. A row that the source shows otherwise
 // is looked at once more, after the next poll. If it still differs, or has a dead letter now, it is left to
 // polls and sweeps: a replay repairs nothing.
 //
-// The topic says which rows are done. So an owner that takes over after a crash goes on behind them, and none
-// is published twice.
+// The topic says which rows are done. So an owner that takes over after a crash goes on behind them, and does
+// not publish them again.
 func (s *sweeper) replay() error {
 	var tx watermark.Transaction
 	mark, left := &s.state.mark, int64(0)

@@ -79,7 +79,7 @@ func (p *Poller) acceptRequests() error {
 			p.sweeper.asked(r.Kind)
 			ended, reset := p.state.cancelReplays(now)
 			if takeover = takeover || reset; ended == 0 {
-				log.Warn("no replay to cancel: none is in hand, or it is part of the first load")
+				log.Warn("there is no replay to cancel, or it is part of the first load")
 				continue
 			}
 		case r.Kind == watermark.Pauses:
@@ -129,8 +129,8 @@ func (p *Poller) acceptPart(r watermark.Request, now schemas.Instant) (accepted 
 	return true, nil
 }
 
-// rests reports whether the resource is paused. Then the watermark says that its owner is alive, and nothing
-// else happens. A pause whose time is over ends.
+// rests reports whether the resource is paused. Then its owner only writes the watermark, which says that
+// it is alive. A pause whose time is over ends.
 func (p *Poller) rests() (rests bool, err error) {
 	mark := &p.state.mark
 	if mark.Pause == nil {

@@ -145,8 +145,8 @@ func deadLettersRetry(env *environment) *cobra.Command {
 		Short:     "Look rows up that could not be published, and publish those that can be by now",
 		Long: fmt.Sprintf(`Asks the running instance to look rows up in the service that have dead letters: those
 with these ids (%d at most), or all of the resource. It publishes a row that can be published by now, and
-takes out the letter of one that is well or gone. Where one look does not prove how a row is, it looks again
-an overlap later. Polls go on, and a sweep does the same for all rows.
+takes out the letter of one that is well or gone. If one look does not prove the state of a row, it looks
+again an overlap later. Polls go on, and a sweep does the same for all rows.
 
 With --wait it stays until that is done, and exits with 3 if some rows still cannot be published.`,
 			watermark.MostReplayed),

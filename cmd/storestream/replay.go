@@ -30,8 +30,8 @@ func replayCommand(env *environment) *cobra.Command {
 and before another, or at most %d by id. A consumer sees each of them once more, as the topic has it. Polls go
 on, and settled does not move. TIME is RFC 3339, or a day (its start in UTC).
 
-It repairs nothing: a row that the service shows otherwise than the topic has it is left to polls and sweeps,
-and so is one that the topic does not have. A row that changes meanwhile is published once, as it is then.
+It does not repair: it leaves a row to polls and sweeps if the service shows another version than the topic
+has, or if the topic does not have it. A row that changes meanwhile is published once, as it is then.
 After a crash the next owner goes on with it. Further replays of a resource wait for their turn.
 
 It asks first, and needs --yes without a terminal. With --wait it stays until the rows are published,

@@ -21,7 +21,7 @@ import (
 )
 
 func requestsCommand(env *environment) *cobra.Command {
-	return requestsList(env, "requests [RESOURCE...]", "Show who asked the instances for what, and why",
+	return requestsList(env, "requests [RESOURCE...]", "List the requests, who made them, and why",
 		watermark.Kinds...)
 }
 
@@ -32,9 +32,9 @@ func requestsList(env *environment, use, short string, kinds ...watermark.Kind) 
 		ValidArgs: schemas.Names(),
 		Args:      resourceArgs(0, math.MaxInt),
 		Short:     short,
-		Long: short + `. The topic of requests keeps them for seven days. What became of one is read from the
-watermark of its resource, which knows the request in hand and the last results of each kind. "accepted": an
-instance took it, and its result is not known any more, or its log says why it did nothing.
+		Long: short + `. The topic of requests keeps them for seven days. The result of one is read from the
+watermark of its resource, which has the request in hand and the last result of each kind. "accepted": an
+instance took it, and either a later result took its place, or the instance's log says why it did not act.
 
 The writer of the record sets its user, host and reason: see docs/security.md.`,
 		Example: "  storestream " + strings.ReplaceAll(use, "[RESOURCE...]", "orders"),
@@ -63,7 +63,7 @@ The writer of the record sets its user, host and reason: see docs/security.md.`,
 	return cmd
 }
 
-// asked is a request, and what became of it.
+// asked is a request and its result.
 type asked struct {
 	ID int64 `json:"id"`
 	watermark.Request
@@ -110,7 +110,7 @@ func whatText(q *watermark.Request) string {
 	return text
 }
 
-// outcome returns what became of a request, as far as the watermark of its resource knows.
+// outcome returns the result of a request, as far as the watermark of its resource has it.
 func outcome(q *watermark.Request, r *health.Resource) string {
 	mark := &r.Mark
 	part := slices.IndexFunc(mark.Parts, func(p watermark.Part) bool { return p.RequestUID == q.UID })
@@ -148,7 +148,7 @@ func partText(p *watermark.Part) string {
 		terminal.Plural(p.Of, "row"))
 }
 
-// erasedText returns what became of the rows of an erase.
+// erasedText returns the result of an erase.
 func erasedText(uid string, mark *watermark.Watermark) string {
 	if slices.ContainsFunc(mark.Erase, func(e watermark.Erase) bool { return e.RequestUID == uid }) {
 		return "in hand"

@@ -2,8 +2,8 @@ package watermark
 
 import "github.com/storestream/storestream/schemas"
 
-// Part is a replay of a part of a resource that is not finished yet: the rows of a range, or named ones. What
-// it has published is in the data topic: the rows with a record from Ends on. Or it is a retry of named rows.
+// Part is a replay of a part of a resource that is not finished yet: the rows of a range, or named ones. It
+// has published the rows that have a record in the data topic from Ends on. Or it is a retry of named rows.
 type Part struct {
 	Request    int64           `json:"request"`
 	RequestUID string          `json:"request_uid,omitempty"`
@@ -49,7 +49,7 @@ func PartOf(r Request, at schemas.Instant, ends []int64) Part {
 	return p
 }
 
-// Ended returns the result of p. left is what it leaves, in words, or "".
+// Ended returns the result of p. left says in words which rows it leaves, or is "".
 func (p *Part) Ended(at schemas.Instant, left string) *Replayed {
 	return &Replayed{Request: p.Request, RequestUID: p.RequestUID, From: p.From, Began: p.At, Ended: at,
 		Rows: p.Rows, Left: left}

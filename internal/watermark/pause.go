@@ -2,7 +2,7 @@ package watermark
 
 import "github.com/storestream/storestream/schemas"
 
-// Pause is a rest that a person asked for: the owner publishes nothing and keeps the resource.
+// Pause is a rest that a person asked for: the owner does not publish, and keeps the resource.
 type Pause struct {
 	Since schemas.Instant `json:"since"`
 	// Until is when it ends by itself. Nil means once somebody asks for that.

@@ -13,7 +13,7 @@ const (
 	Replays Kind = "replay" // publish again Rows, or the rows with updated_at from From on and before To
 	Retries Kind = "retry"  // look up Rows, or all, that have dead letters, and publish those that can be
 	Cancels Kind = "cancel" // end the replays and retries in hand
-	Pauses  Kind = "pause"  // publish nothing until To, or until it is resumed
+	Pauses  Kind = "pause"  // do not publish until To, or until it is resumed
 	Resumes Kind = "resume" // end a pause
 )
 

@@ -89,7 +89,7 @@ type Watermark struct {
 	Dialect map[string]Proof `json:"dialect,omitempty"`
 	// Policies are the policies for fields under which rows of the topic may have been published.
 	Policies Policies `json:"privacy,omitempty"`
-	// Pause is the pause that a person asked for. It may be over. Nil means none.
+	// Pause is the pause that a person asked for, or nil. It may be over.
 	Pause *Pause `json:"pause,omitempty"`
 	// Trouble is why the resource is blocked or fails, or why settled stands still. Otherwise it is nil.
 	Trouble *Trouble `json:"trouble,omitempty"`
@@ -182,7 +182,7 @@ type Replayed struct {
 	Began      schemas.Instant `json:"began"`
 	Ended      schemas.Instant `json:"ended"`
 	Rows       int64           `json:"rows"`
-	// Left is what it has left undone and why, or "".
+	// Left says which rows it has left, and why, or is "".
 	Left string `json:"left,omitempty"`
 }
 
