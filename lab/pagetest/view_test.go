@@ -85,6 +85,29 @@ func TestOneResourceIsShownAlone(t *testing.T) {
 	b.only("")
 }
 
+func TestAPauseAndTheReplayInHandAreShown(t *testing.T) {
+	_, url := serve(t, func() status.Snapshot {
+		s := trouble()
+		orders, items := &s.Resources[0], &s.Resources[1]
+		orders.Trouble, orders.Pause = nil, &watermark.Pause{Since: *instant(time.Hour), By: "ann@desk",
+			Why: "migration"}
+		items.Parts = []watermark.Part{{Kind: watermark.Replays, Rows: 1200, Of: 5000,
+			Failure: "it failed 2 times in a row"}, {Kind: watermark.Retries}}
+		return s
+	})
+	b := open(t)
+	b.look(url+"#orders", 1280, 900, 1, false)
+	b.only("orders")
+	for _, text := range []string{"paused by ann@desk since ", ": migration", "storestream resume orders"} {
+		b.says("article", text)
+	}
+	b.look(url+"?again#order_items", 1280, 900, 1, false)
+	b.only("order_items")
+	for _, text := range []string{"1,200 of at most 5,000 rows", "it failed 2 times in a row, 1 more waiting"} {
+		b.says("article", text)
+	}
+}
+
 func TestTheDaysOfAResourceAreShownAsACalendarThatSaysWhatTheWordsSay(t *testing.T) {
 	_, url := serve(t, detailed)
 	b := open(t)

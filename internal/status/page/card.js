@@ -123,6 +123,7 @@ export class Card {
     this.figure("Dead letters", count(letterCount(r)), "", letterCount(r) ? "bad" : "");
     const requests = r.requests && r.owned ? perSecond(this.requests.perSecond()) : undefined;
     this.figure("Requests a second", requests, r.requests && answers(r.requests));
+    this.figure("Current replay", ...part(r));
     this.figure("Current sweep", ...inHand(r, s.now));
     this.figure("Last sweep", ...lastSweep(r, s.now)); // of before, too: one in hand may never end
     const written = r.written && "wrote at " + since(r.written, s.now);
@@ -171,6 +172,16 @@ function answers(codes) {
 
 function sent(codes) {
   return Object.values(codes).reduce((sum, n) => sum + n, 0);
+}
+
+// part is how far the first of the replays of parts is, and what holds it up.
+function part(r) {
+  const [p, ...others] = r.parts || [];
+  if (!p) return [];
+  const rows = p.of ? count(p.rows) + " of at most " + rowCount(p.of) : "not counted yet";
+  const waiting = others.length ? count(others.length) + " more waiting" : "";
+  const note = [p.failure, waiting].filter(Boolean).join(", ");
+  return [p.kind === "retry" ? "looking up dead letters" : rows, note, p.failure ? "bad" : ""];
 }
 
 function inHand(r, now) {
