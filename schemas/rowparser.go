@@ -92,7 +92,7 @@ func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
 			return Record{}, p.reject(raw, f.Name, p.complaint(raw, i))
 		}
 		if f.Policy != "" {
-			b = p.protect(b, start, f)
+			b = p.protect(b, start, i)
 		}
 	}
 	p.good++
