@@ -17,7 +17,7 @@ export GORACE ?= atexit_sleep_ms=0
 # Tools are built from the Go module proxy, each version once.
 GOLANGCI_LINT_VERSION := v2.15.0
 COMPOSE_VERSION       := v2.16.2
-GOVULNCHECK_VERSION   := v1.1.4
+GOVULNCHECK_VERSION   := v1.9.0
 GOLANGCI_LINT         := .cache/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 GOVULNCHECK           := .cache/govulncheck-$(GOVULNCHECK_VERSION)/govulncheck
 VULNDB                ?= https://vuln.go.dev
