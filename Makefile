@@ -17,7 +17,10 @@ export GORACE ?= atexit_sleep_ms=0
 # Tools are built from the Go module proxy, each version once.
 GOLANGCI_LINT_VERSION := v2.15.0
 COMPOSE_VERSION       := v2.16.2
+GOVULNCHECK_VERSION   := v1.9.0
 GOLANGCI_LINT         := .cache/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
+GOVULNCHECK           := .cache/govulncheck-$(GOVULNCHECK_VERSION)/govulncheck
+VULNDB                ?= https://vuln.go.dev
 
 # Of the end-to-end tests, those that a broker can make a difference to. The others are in test.
 KAFKA_TESTS ?= TestRunOnce|TestTopicsConverge|TestAnOwnerThatWasPaused|TestKilling|TestAReset|TestACustomerIsErased|Kcat|$\
@@ -35,7 +38,7 @@ UPGRADE_TESTS ?= TestAFieldThatIs|TestIncompatibleSchemas|TestTwoReleases|TestAC
 HISTORY       ?= required
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-e2e test-long test-matrix test-kafka test-kafka-producer test-versions chaos test-page test-alerts test-deploy test-consumers lint house fmt bench bench-quick bench-check fuzz compose-check compose-test release-check release notice man terminal page-picture deps clean
+.PHONY: help demo build test test-e2e test-long test-matrix test-kafka test-kafka-producer test-versions chaos test-page test-alerts test-deploy test-consumers lint house fmt bench bench-quick bench-check fuzz compose-check compose-test vulncheck release-check release notice man terminal page-picture deps clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -173,6 +176,11 @@ compose-test: ## docker-compose.yml, started for real: healthy, read, checked, k
 	@$(DEPS) kafka compose
 	@GO=$(GO) build/compose-test
 
+vulncheck: $(GOVULNCHECK) ## known vulnerabilities in what the program calls (asks vuln.go.dev; VULNDB=URL: a copy of it)
+	@$(GOVULNCHECK) -db $(VULNDB) ./... || { [ $$? = 3 ] || echo "vulncheck: nothing is said of vulnerabilities, because \
+	govulncheck ended before it had compared: see above. If $(VULNDB) cannot be reached from here, run make vulncheck on \
+	a machine that reaches it, or with VULNDB=URL of a copy (http, https or file)" >&2; exit 1; }
+
 man: ## the man pages, into dist/man (MAN=folder)
 	$(GO) test -count=1 ./cmd/storestream -run TestEveryCommandHasAManPage -args -man $(abspath $(or $(MAN),dist/man))
 
@@ -186,7 +194,7 @@ page-picture: bin/demo ## draw docs/status-page.png anew: the status page of a d
 release-check: ## what a release needs, as far as it goes without network and keys: licences, snapshot, SBOMs, the same bytes twice
 	@GO=$(GO) build/release check
 
-release: ## build a release from a tag, sign it and leave it as a draft on GitHub (needs a token, and cosign)
+release: ## build a release from a tag, into dist (.github/workflows/release.yml tries, signs and uploads it)
 	@GO=$(GO) build/release release
 
 notice: ## write NOTICE: which modules the program contains, and their licences
@@ -200,3 +208,6 @@ clean: ## what was built here
 
 $(GOLANGCI_LINT):
 	GOBIN=$(abspath $(@D)) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+
+$(GOVULNCHECK):
+	GOBIN=$(abspath $(@D)) $(GO) install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)

@@ -8,7 +8,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-const privacyKey = "a key of thirty-two bytes or more"
+const privacyKey = "f3a9c1d27e5b48608d14b7e20c6f93a5185bd0472fe69c3be8417a05d62c9f30"
 
 func TestPoliciesAreAMappingInYAMLAndAListElsewhere(t *testing.T) {
 	want := map[string]schemas.Policy{"users.email": schemas.PolicyHash, "users.city": schemas.PolicyDrop}
@@ -34,8 +34,8 @@ func TestPoliciesAreAMappingInYAMLAndAListElsewhere(t *testing.T) {
 func TestPoliciesThatCannotBeAreMistakesAllAtOnce(t *testing.T) {
 	for fields, says := range map[string][]string{
 		"{users.emial: drop, users.age: hash}": {"users.emial: no such field", "users.age: hash is for text",
-			"expected a secret"},
-		"{users.email: hash}": {"if a field of privacy.fields is to be hashed",
+			"there is none, and privacy.fields has a field that is to be hashed"},
+		"{users.email: hash}": {"there is none, and privacy.fields has a field that is to be hashed",
 			"openssl rand -hex 32"},
 		"users.email":              {"expected resource.field=policy between commas"},
 		"a.b=drop,a.b=mask":        {"each field once"},
@@ -53,9 +53,31 @@ func TestPoliciesThatCannotBeAreMistakesAllAtOnce(t *testing.T) {
 			}
 		}
 	}
-	short := mistakesOf(t, Input{Environ: []string{"STORESTREAM_PRIVACY__KEY=too-short"}})
-	if len(short) != 1 || !strings.Contains(short[0].Error(), "32 bytes or more") ||
-		strings.Contains(short[0].Error(), "too-short") {
-		t.Error(short)
+}
+
+// Who guesses the key has the values.
+func TestAKeyThatOpenSSLCannotHaveMadeIsRefusedWithWhatToDo(t *testing.T) {
+	const digits, random = "it is not 64 hexadecimal digits", "it repeats few bytes, so it is not random"
+	for key, fault := range map[string]string{
+		"too-short": digits, privacyKey[1:]: digits, privacyKey + "00": digits, "g" + privacyKey[1:]: digits,
+		" " + privacyKey[1:]: digits, strings.Repeat("correct horse battery staple ", 3)[:64]: digits,
+		strings.Repeat("k", 32): digits, strings.Repeat("a", 64): random, strings.Repeat("0123456789abcdef", 4): random,
+	} {
+		got := mistakesOf(t, Input{Environ: []string{"STORESTREAM_PRIVACY__KEY=" + key}})
+		if len(got) != 1 || !strings.Contains(got[0].Error(), "privacy.key") ||
+			!strings.Contains(got[0].Error(), fault+". Make one with `openssl rand -hex 32`") ||
+			strings.Contains(got[0].Error(), key) {
+			t.Errorf("%q: %v", key, got)
+		}
+	}
+	small, large := file(t, "small", privacyKey+"\r\n"), file(t, "large", strings.ToUpper(privacyKey))
+	fields := "STORESTREAM_PRIVACY__FIELDS=users.email=hash"
+	ids := map[string]bool{}
+	for _, key := range []string{privacyKey, "file:" + small, "file:" + large} {
+		set := load(t, Input{Environ: []string{"STORESTREAM_PRIVACY__KEY=" + key, fields}}).SchemaSet()
+		ids[set.Get("users").KeyID()] = true
+	}
+	if len(ids) != 1 || ids[""] {
+		t.Errorf("one key has the ids %v", ids)
 	}
 }

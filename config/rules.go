@@ -1,6 +1,8 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"maps"
 	"net"
@@ -152,11 +154,15 @@ func checkResources(c *Config, l *loader) {
 
 // checkSchemas loads the schemas and applies the policies to them.
 func checkSchemas(c *Config, l *loader) {
-	p := schemas.Privacy{Fields: c.Privacy.Fields, Key: []byte(c.Privacy.Key.Get()),
-		FullRejects: c.DeadLetters.Rows == "full"}
-	l.require("privacy.key", len(p.Key) >= schemas.MinPrivacyKey || len(p.Key) == 0 && !p.Hashes(),
-		"expected a secret of 32 bytes or more if a field of privacy.fields is to be hashed, such as "+
-			"`openssl rand -hex 32` prints")
+	p := schemas.Privacy{Fields: c.Privacy.Fields, FullRejects: c.DeadLetters.Rows == "full"}
+	var fault string
+	if text := c.Privacy.Key.Get(); text != "" {
+		p.Key, fault = decodeKey(text)
+	} else if p.Hashes() {
+		fault = "there is none, and privacy.fields has a field that is to be hashed"
+	}
+	l.require(keyPrivacy, fault == "", fault+". Make one with `openssl rand -hex 32`. If the topics hold hashes, "+
+		`docs/security.md says what to do then, "Custody of privacy.key"`)
 	var err error
 	if c.schemas, err = schemas.Load(c.Schemas.Dir); err != nil {
 		l.mistake("schemas.dir", err.Error())
@@ -164,6 +170,23 @@ func checkSchemas(c *Config, l *loader) {
 	}
 	wrong := c.schemas.Protect(p)
 	l.require("privacy.fields", len(wrong) == 0, strings.Join(wrong, "; "))
+}
+
+// decodeKey decodes privacy.key. It returns a fault if nobody can have made it with openssl rand: hashes do
+// not hide texts from those who guess the key. Not one in 10^16 random keys has so few different bytes.
+func decodeKey(text string) (key [sha256.Size]byte, fault string) {
+	decoded, err := hex.DecodeString(text)
+	if err != nil || len(decoded) != len(key) {
+		return key, "it is not 64 hexadecimal digits"
+	}
+	different := map[byte]bool{}
+	for _, b := range decoded {
+		different[b] = true
+	}
+	if len(different) < len(key)/2 {
+		return key, "it repeats few bytes, so it is not random"
+	}
+	return [sha256.Size]byte(decoded), ""
 }
 
 // isHTTP reports whether s is one HTTP address. url.Parse takes two addresses with a comma between them for

@@ -2,6 +2,7 @@ package docs
 
 import (
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -27,6 +28,105 @@ func TestDecisionsNameEachModuleWithoutARelease(t *testing.T) {
 			if !strings.Contains(paragraph, name) {
 				t.Errorf("%s requires %s, which has no release; decisions.md does not say why", file, module[1])
 			}
+		}
+	}
+}
+
+// workflow is what the tests read of a file in .github/workflows.
+type workflow struct {
+	Permissions any
+	Jobs        map[string]job
+}
+
+type job struct {
+	Needs       any // a name, or names
+	Uses        string
+	Permissions any
+	Steps       []struct{ Uses, Run string }
+}
+
+func workflows(t *testing.T) map[string]workflow {
+	t.Helper()
+	files, err := filepath.Glob("../.github/workflows/*.yml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("workflows: %v, %v", files, err)
+	}
+	found := map[string]workflow{}
+	for _, file := range files {
+		var w workflow
+		if err := yaml.Unmarshal([]byte(read(t, file)), &w); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		found[filepath.Base(file)] = w
+	}
+	return found
+}
+
+// Whoever may move a tag of an action gets into what uses it by that tag.
+func TestWorkflowsNameActionsByDigestAndSayTheVersion(t *testing.T) {
+	uses := regexp.MustCompile(`(?m)^[ -]*uses:(.*)$`)
+	good := regexp.MustCompile(`^ (\./\S+|[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+)$`)
+	for name := range workflows(t) {
+		for _, line := range uses.FindAllStringSubmatch(read(t, "../.github/workflows/"+name), -1) {
+			if !good.MatchString(line[1]) {
+				t.Errorf("%s uses%s: expected a commit's digest, and its version behind #", name, line[1])
+			}
+		}
+	}
+}
+
+// writes reports whether permissions let a job change anything or speak for the repository. Nil is what GitHub
+// gives where a workflow says nothing, which may be everything.
+func writes(permissions any) bool {
+	rights, ok := permissions.(map[string]any)
+	if !ok {
+		return permissions != "read-all"
+	}
+	return slices.Contains(slices.Collect(maps.Values(rights)), any("write"))
+}
+
+// Code of the repository, of its modules and of its tools may not reach the rights with which releases are
+// signed and uploaded.
+func TestNoJobHasBothTheRepositoryAndTheRightToWrite(t *testing.T) {
+	for name, w := range workflows(t) {
+		for id, j := range w.Jobs {
+			rights := j.Permissions
+			if rights == nil {
+				rights = w.Permissions
+			}
+			here := j.Uses != ""
+			for _, step := range j.Steps {
+				here = here || strings.HasPrefix(step.Uses, "actions/checkout@")
+			}
+			if here && writes(rights) {
+				t.Errorf("%s: the job %s has the repository, and the rights %v", name, id, rights)
+			}
+		}
+	}
+}
+
+func TestAReleaseIsTestedAsAChangeIsBeforeItIsBuilt(t *testing.T) {
+	all := workflows(t)
+	tests := false
+	for _, step := range all["ci.yml"].Jobs["run"].Steps {
+		tests = tests || step.Run == ".ci/run"
+	}
+	if !tests {
+		t.Fatal("ci.yml does not run .ci/run")
+	}
+	jobs := all["release.yml"].Jobs
+	var tested func(id string) bool
+	tested = func(id string) bool {
+		needs, _ := jobs[id].Needs.([]any)
+		if one, ok := jobs[id].Needs.(string); ok {
+			needs = []any{one}
+		}
+		return jobs[id].Uses == "./.github/workflows/ci.yml" ||
+			slices.ContainsFunc(needs, func(need any) bool { return tested(need.(string)) })
+	}
+	for id := range jobs {
+		if !tested(id) {
+			t.Errorf("release.yml: nothing is tested before the job %s", id)
 		}
 	}
 }

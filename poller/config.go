@@ -76,7 +76,7 @@ type Session interface {
 	DeadLetters() map[string]uint64
 	// MaxRows limits the rows of the next transaction.
 	MaxRows() int
-	// MaxRecordBytes limits the key and value of a record.
+	// MaxRecordBytes limits a record of a row, see watermark.RecordSize.
 	MaxRecordBytes() int
 	// EndOffsets returns the end offset of each partition of the data topic.
 	EndOffsets(ctx context.Context) ([]int64, error)

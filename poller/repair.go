@@ -215,7 +215,7 @@ func (s *sweeper) replay() error {
 		return s.writer.failed
 	}
 	for _, d := range s.inHand.Differences() {
-		if d.Kind != reconcile.Replayed || watermark.RowOverhead+len(d.Row.Value) > s.state.maxRecordBytes {
+		if d.Kind != reconcile.Replayed || s.state.rowOverhead+len(d.Row.Value) > s.state.maxRecordBytes {
 			left++
 			continue
 		}

@@ -21,6 +21,7 @@ import (
 type state struct {
 	settings       *Settings
 	maxRecordBytes int
+	rowOverhead    int // watermark.RowOverhead
 
 	mark        watermark.Watermark
 	dedup       *dedup
@@ -48,7 +49,8 @@ type state struct {
 
 func newState(cfg *Config, at Moment) *state {
 	mark := cfg.Session.Watermark()
-	return &state{settings: &cfg.Settings, maxRecordBytes: cfg.Session.MaxRecordBytes(), mark: mark,
+	return &state{settings: &cfg.Settings, maxRecordBytes: cfg.Session.MaxRecordBytes(),
+		rowOverhead: watermark.RowOverhead(cfg.Resource), mark: mark,
 		dedup: newDedup(&cfg.Settings, &mark), deferred: newDeferred(cfg.Overlap),
 		deadLetters: newDeadLetters(&cfg.Settings, cfg.Session.DeadLetters()),
 		from:        schemas.MinInstant, readBegan: at, forgot: mark.Cursor != nil, settledBefore: mark.Settled}
@@ -87,7 +89,7 @@ func (s *state) expectedFields() []string {
 // add returns false. An error is a *BlockedError: the row cannot be remembered, and add has changed nothing.
 func (s *state) add(tx *watermark.Transaction, row *schemas.Record, hash uint64, final bool,
 	wall schemas.Instant) (put bool, err error) {
-	if size := watermark.RowOverhead + len(row.Value); size > s.maxRecordBytes {
+	if size := s.rowOverhead + len(row.Value); size > s.maxRecordBytes {
 		s.writeLetter(tx, s.deadLetters.tooLarge(row, size, s.maxRecordBytes))
 		return false, nil
 	}

@@ -50,12 +50,13 @@ func (s *Session) fill(tx watermark.Transaction, mark *watermark.Watermark) *bat
 	for i := range rows {
 		var id int64
 		var value []byte
+		var headers []kgo.RecordHeader
 		at, stray := mark.Written, int32(-1)
 		switch gone := i - len(tx.Rows); {
 		case gone < 0:
 			row := &tx.Rows[i]
 			schemas.SetSchemaID(row.Value, t.valueID)
-			id, value = row.ID, row.Value
+			id, value, headers = row.ID, row.Value, t.headers
 			if at = row.UpdatedAt; at > mark.Written {
 				at, mark.DedupFrom = mark.Written, min(mark.DedupFrom, mark.Written)
 			}
@@ -68,13 +69,13 @@ func (s *Session) fill(tx watermark.Transaction, mark *watermark.Watermark) *bat
 		keys = schemas.AppendKey(keys, id)
 		schemas.SetSchemaID(keys[from:], t.keyID)
 		b.records = append(b.records, kgo.Record{Topic: t.topic, Key: keys[from:len(keys):len(keys)], Value: value,
-			Timestamp: recordTime(at), Partition: stray})
+			Headers: headers, Timestamp: recordTime(at), Partition: stray})
 		if record := &b.records[i]; stray < 0 {
 			record.Partition = int32(byKey.Partition(record, partitions))
 		}
 	}
 	for _, letter := range tx.DeadLetters {
-		record := deadLetterRecord(s.letters.name, t.limits[s.letters.name], t.resource.Name, letter)
+		record := t.deadLetter(s.letters.name, letter)
 		record.Timestamp = recordTime(mark.Written)
 		record.Partition = statePartition
 		b.records = append(b.records, record)

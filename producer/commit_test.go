@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -55,6 +56,43 @@ func TestRowsLettersAndWatermarkAreOneTransaction(t *testing.T) {
 		mark.Group != "storestream" ||
 		mark.Partitions != 3 || mark.TopicID == "" {
 		t.Errorf("watermark %+v, the session has %+v", mark, session.Watermark())
+	}
+}
+
+// hashed lets the stage's orders have a hash.
+func (s *stage) hashed() {
+	key := [32]byte([]byte("a key of thirty-two bytes or mor"))
+	fields := map[string]schemas.Policy{"orders.status": schemas.PolicyHash}
+	if wrong := s.set.Protect(schemas.Privacy{Fields: fields, Key: key}); wrong != nil {
+		s.t.Fatal(wrong)
+	}
+}
+
+// A consumer sees by the record which key made its hashes. Without a hash a record is as it ever was.
+func TestARecordOfARowSaysByWhichKeyItsFieldsAreHashed(t *testing.T) {
+	for _, hashed := range []bool{false, true} {
+		s := plainStage(t)
+		if hashed {
+			s.hashed()
+		}
+		session := s.take(s.cluster("a", nil))
+		tx := next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"),
+			s.order(2, "2026-11-20T09:00:01Z", "Complete"))
+		tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/3", Row: []byte(`{"id":3}`), Source: "rest",
+			Field: "updated_at", Err: "missing"}, {Key: "orders/4"}}
+		tx.Deletes = []int64{9}
+		s.commit(session, tx)
+		id := kgo.RecordHeader{Key: "privacy_key_id", Value: []byte(s.orders().KeyID())}
+		for _, r := range append(s.committed("store.orders"), s.committed("store.dead_letters")...) {
+			ids := slices.DeleteFunc(slices.Clone(r.Headers), func(h kgo.RecordHeader) bool { return h.Key != id.Key })
+			if want := hashed && r.Value != nil; len(ids) > 1 || (len(ids) == 1) != want ||
+				want && string(ids[0].Value) != string(id.Value) {
+				t.Errorf("hashed %t: %s %x has %v, expected %s", hashed, r.Topic, r.Key, r.Headers, id.Value)
+			}
+			if r.Topic == "store.orders" && len(r.Headers) != len(ids) {
+				t.Errorf("hashed %t: a row has the headers %v", hashed, r.Headers)
+			}
+		}
 	}
 }
 

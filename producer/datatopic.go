@@ -23,6 +23,8 @@ type target struct {
 	keyID, valueID int
 	// limits are the largest batches, in bytes, that the topics take which a session writes.
 	limits map[string]int
+	// headers are those of each record of a row. Records share them.
+	headers []kgo.RecordHeader
 }
 
 // errNotOurs is the error of a record whose key is not a row's, or does not belong in its partition, or

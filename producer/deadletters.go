@@ -14,7 +14,8 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Headers of a dead letter. headerHash is there only if the row itself did not fit.
+// Headers of a dead letter. headerHash is there only if the row itself did not fit. schemas.HeaderKeyID is
+// there as in a record of the row.
 const (
 	headerResource = "resource"
 	headerSource   = "source"
@@ -108,12 +109,12 @@ func hashOfDeadLetter(record *kgo.Record) uint64 {
 	return watermark.DeadLetterHash(record.Value)
 }
 
-// deadLetterRecord is the record of a dead letter in a topic that takes batches of limit bytes. A row that
-// does not fit keeps its key and its headers, and a note takes its place: the letter says that a row is
-// missing and why, and the hash of the row says when it has changed.
-func deadLetterRecord(topic string, limit int, resource string, letter watermark.DeadLetter) kgo.Record {
+// deadLetter is the record of a dead letter in topic. A row that does not fit keeps its key and its headers,
+// and a note takes its place: the letter says that a row is missing and why, and the hash of the row says
+// when it has changed.
+func (t target) deadLetter(topic string, letter watermark.DeadLetter) kgo.Record {
 	record := kgo.Record{Topic: topic, Key: []byte(letter.Key), Value: letter.Row, Headers: []kgo.RecordHeader{
-		{Key: headerResource, Value: []byte(resource)},
+		{Key: headerResource, Value: []byte(t.resource.Name)},
 		{Key: headerSource, Value: []byte(letter.Source)},
 		{Key: headerField, Value: []byte(letter.Field)},
 		{Key: headerError, Value: []byte(letter.Err)},
@@ -121,11 +122,12 @@ func deadLetterRecord(topic string, limit int, resource string, letter watermark
 	if letter.Row == nil {
 		return record
 	}
+	record.Headers = append(record.Headers, t.headers...)
 	payload := len(letter.Key) + len(letter.Row)
 	for _, h := range record.Headers {
 		payload += len(h.Key) + len(h.Value)
 	}
-	if watermark.RecordSize(payload, len(record.Headers)) > limit {
+	if watermark.RecordSize(payload, len(record.Headers)) > t.limits[topic] {
 		_, id, _ := strings.Cut(letter.Key, "/")
 		note := "the row is too large for this topic: " + strconv.Itoa(len(letter.Row)) + " bytes"
 		record.Value, _ = json.Marshal(map[string]string{"id": id, "note": note})

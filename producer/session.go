@@ -58,7 +58,7 @@ func (s *Session) DeadLetters() map[string]uint64 { return s.deadLetters }
 // 500 rows a second finishes such a transaction within its timeout.
 func (s *Session) MaxRows() int { return 20_000 }
 
-// MaxRecordBytes is the largest record of a row (watermark.RowOverhead) that the data topic takes.
+// MaxRecordBytes is the largest record of a row (watermark.RecordSize) that the data topic takes.
 func (s *Session) MaxRecordBytes() int { return s.target.limits[s.target.topic] }
 
 // EndOffsets are the ends of the data topic's partitions now.

@@ -45,8 +45,12 @@ func Take(ctx context.Context, c *Cluster, r *schemas.Resource) (*Session, error
 }
 
 func newSession(c *Cluster, r *schemas.Resource) *Session {
-	return &Session{c: c, log: c.log.With(zap.String("resource", r.Name)), id: c.transactionalID(r.Name),
+	s := &Session{c: c, log: c.log.With(zap.String("resource", r.Name)), id: c.transactionalID(r.Name),
 		target: target{resource: r, topic: c.Topic(r.Name)}, looked: c.cfg.Now()}
+	if id := r.KeyID(); id != "" {
+		s.target.headers = []kgo.RecordHeader{{Key: schemas.HeaderKeyID, Value: []byte(id)}}
+	}
+	return s
 }
 
 // look makes the topics that are missing, finds the schema ids and the topics' limits, and checks that the

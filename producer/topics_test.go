@@ -282,7 +282,16 @@ func TestARegistryThatIsDownFencesNobody(t *testing.T) {
 
 // A record that was taken for small enough and is not would abort every transaction with it.
 func TestARecordOfTheLargestSizeIsTaken(t *testing.T) {
-	s := plainStage(t)
+	t.Run("plain", func(t *testing.T) { takesTheLargest(plainStage(t)) })
+	t.Run("with a header", func(t *testing.T) {
+		s := plainStage(t)
+		s.hashed()
+		takesTheLargest(s)
+	})
+}
+
+func takesTheLargest(s *stage) {
+	t := s.t
 	for _, topic := range []string{"store.orders", "store.dead_letters"} {
 		settings := map[string]*string{"cleanup.policy": kadm.StringPtr("compact"),
 			"max.message.bytes": kadm.StringPtr("4096")}
@@ -291,7 +300,7 @@ func TestARecordOfTheLargestSizeIsTaken(t *testing.T) {
 		}
 	}
 	session := s.take(s.cluster("a", nil))
-	around := watermark.RowOverhead
+	around := watermark.RowOverhead(s.orders())
 	fits := schemas.Record{ID: 1 << 60, Value: noise(session.MaxRecordBytes() - around)}
 	if len(fits.Value) < 3900 {
 		t.Errorf("a topic of 4096 bytes is said to take %d", len(fits.Value))

@@ -110,7 +110,7 @@ func BenchmarkReadValue(b *testing.B) {
 func BenchmarkUserFromJSONHashed(b *testing.B) {
 	for _, n := range []int{0, 1, 3} {
 		set := load(b)
-		p := Privacy{Key: []byte("a key of thirty-two bytes or more"), Fields: map[string]Policy{}}
+		p := Privacy{Key: testKey, Fields: map[string]Policy{}}
 		for _, field := range []string{"users.email", "users.street_address", "users.last_name"}[:n] {
 			p.Fields[field] = PolicyHash
 		}

@@ -66,7 +66,7 @@ func (d *ColumnDecoder) Decode(values [][]byte) (Record, *Reject) {
 			return Record{}, d.reject(values, i)
 		}
 		if f.Policy != "" {
-			b = d.protect(b, start, f)
+			b = d.protect(b, start, i)
 		}
 	}
 	updatedAt, _ := readTimestamp(values[d.places[d.res.updatedAt]])

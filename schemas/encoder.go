@@ -15,7 +15,7 @@ type encoder struct {
 	// lives as long as one Record in it. So copy a Record that you keep for long: otherwise it keeps 1 MiB. A
 	// Record's value ends at its capacity, so that an append to it does not write into the next row.
 	chunk []byte
-	mac   hash.Hash // HMAC-SHA-256 under the resource's key, or nil before the first hash
+	macs  []hash.Hash // by field: HMAC-SHA-256 under its key, or nil before the first hash
 	sum   [sha256.Size]byte
 	nulls map[string]int // of isNull, since the last call of Nulls
 }
@@ -33,14 +33,19 @@ func (e *encoder) reserve(size int) {
 	}
 }
 
-// hash returns the HMAC of text. It is valid until the next call.
-func (e *encoder) hash(text []byte) []byte {
-	if e.mac == nil { // not before: without a key, Go panics in its mode fips140=only
-		e.mac = hmac.New(sha256.New, e.res.key)
+// hash returns the HMAC of text under the key of field i. It is valid until the next call.
+func (e *encoder) hash(i int, text []byte) []byte {
+	if e.macs == nil {
+		e.macs = make([]hash.Hash, len(e.res.Fields))
 	}
-	e.mac.Reset()
-	_, _ = e.mac.Write(text) // never fails
-	return e.mac.Sum(e.sum[:0])
+	mac := e.macs[i]
+	if mac == nil {
+		mac = hmac.New(sha256.New, e.res.Fields[i].key[:])
+		e.macs[i] = mac
+	}
+	mac.Reset()
+	_, _ = mac.Write(text) // never fails
+	return mac.Sum(e.sum[:0])
 }
 
 // isNull reports whether text, which the codec of field i does not read, is null there, and counts it. nil is

@@ -1,5 +1,7 @@
 package schemas
 
+import "crypto/sha256"
+
 // Field is one field of a resource.
 type Field struct {
 	Name     string
@@ -9,6 +11,7 @@ type Field struct {
 	Doc      string
 
 	codec *codec
+	key   [sha256.Size]byte // of PolicyHash
 }
 
 const masked = `"***"`

@@ -26,11 +26,11 @@ const (
 	PolicyDrop  Policy = "drop"
 )
 
+// HeaderKeyID is the header with Resource.KeyID that each record of a row has if the resource hashes a field.
+const HeaderKeyID = "privacy_key_id"
+
 // Policies lists every policy.
 var Policies = []Policy{PolicyClear, PolicyMask, PolicyHash, PolicyDrop}
-
-// MinPrivacyKey is the least length in bytes of the key of PolicyHash: the length of the hash (RFC 2104, 3).
-const MinPrivacyKey = sha256.Size
 
 // hashSize is the size in bytes of a hash in a record: a length of two bytes, and the digits.
 const hashSize = 2 + hashDigits
@@ -42,8 +42,9 @@ const hashDigits = 2 * sha256.Size // hexadecimal
 type Privacy struct {
 	// Fields are the policies by "resource.field". Other fields are clear.
 	Fields map[string]Policy
-	// Key is the key of PolicyHash, MinPrivacyKey bytes or more.
-	Key []byte
+	// Key is the key of PolicyHash. Each field is hashed by a key of its own that derive makes of it, so equal
+	// texts in two fields have two hashes.
+	Key [sha256.Size]byte
 	// FullRejects is set if a Reject shows personal fields as they are. Otherwise it shows them masked.
 	FullRejects bool
 }
@@ -51,6 +52,14 @@ type Privacy struct {
 // Hashes returns whether a field has PolicyHash, which needs the key.
 func (p Privacy) Hashes() bool {
 	return slices.Contains(slices.Collect(maps.Values(p.Fields)), PolicyHash)
+}
+
+// derive makes a key, or the material of an id, for one purpose. The result reveals neither p.Key nor the
+// result for another purpose.
+func (p Privacy) derive(purpose string) [sha256.Size]byte {
+	mac := hmac.New(sha256.New, p.Key[:])
+	_, _ = mac.Write([]byte(purpose)) // never fails
+	return [sha256.Size]byte(mac.Sum(nil))
 }
 
 // Protect applies p to the resources. Call it before you use them. If policies are wrong, it applies none and
@@ -65,11 +74,15 @@ func (s *Set) Protect(p Privacy) (mistakes []string) {
 		return mistakes
 	}
 	for _, r := range s.resources {
-		r.key, r.fullRejects = p.Key, p.FullRejects
+		r.keyID, r.fullRejects = "", p.FullRejects
 		for i := range r.Fields {
-			f := &r.Fields[i]
-			if f.Policy = p.Fields[r.Name+"."+f.Name]; f.Policy == PolicyClear {
+			f, name := &r.Fields[i], r.Name+"."+r.Fields[i].Name
+			switch f.Policy = p.Fields[name]; f.Policy {
+			case PolicyClear:
 				f.Policy = ""
+			case PolicyHash:
+				id := p.derive("key id") // no field has this name, because it has no dot
+				f.key, r.keyID = p.derive(name), hex.EncodeToString(id[:8])
 			}
 		}
 	}
@@ -101,31 +114,34 @@ func (s *Set) policyRule(name string, policy Policy) string {
 	return ""
 }
 
+// KeyID identifies the key of r's hashes in 16 hexadecimal digits, without revealing it. It is "" if no field
+// is hashed.
+func (r *Resource) KeyID() string { return r.keyID }
+
 // PolicyFingerprint identifies the policies of r's fields, and the key if a policy needs it. It is "" if
 // every field is clear. It does not reveal the key.
 func (r *Resource) PolicyFingerprint() string {
 	var text strings.Builder
-	hashes := false
 	for i := range r.Fields {
 		if f := &r.Fields[i]; f.Policy != "" {
 			fmt.Fprintf(&text, "%s=%s\n", f.Name, f.Policy)
-			hashes = hashes || f.Policy == PolicyHash
 		}
 	}
 	if text.Len() == 0 {
 		return ""
 	}
-	if hashes {
-		mac := hmac.New(sha256.New, r.key)
-		_, _ = mac.Write([]byte("storestream: which key is it"))
-		_, _ = fmt.Fprintf(&text, "key=%x\n", mac.Sum(nil))
+	if r.keyID != "" {
+		// Releases that hashed all fields by one key wrote more digits here. So their rows count as published under
+		// another policy, which they are.
+		fmt.Fprintf(&text, "key=%s\n", r.keyID)
 	}
 	sum := sha256.Sum256([]byte(text.String()))
 	return hex.EncodeToString(sum[:8])
 }
 
-// protect replaces the value of f, which is encoded in b from start on, as its policy says.
-func (e *encoder) protect(b []byte, start int, f *Field) []byte {
+// protect replaces the value of field i, which is encoded in b from start on, as its policy says.
+func (e *encoder) protect(b []byte, start, i int) []byte {
+	f := &e.res.Fields[i]
 	switch {
 	case f.Policy == PolicyDrop:
 		return append(b[:start], 0)
@@ -137,7 +153,7 @@ func (e *encoder) protect(b []byte, start int, f *Field) []byte {
 	_, n := binary.Varint(b[start:])
 	text := b[start+n:]
 	if f.Policy == PolicyHash {
-		sum := e.hash(text) // before b is written over
+		sum := e.hash(i, text) // before b is written over
 		return appendHex(binary.AppendVarint(b[:start], hashDigits), sum)
 	}
 	// The masked text has as many characters and no more bytes, so it can overwrite the text. Its length may

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -16,20 +17,34 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const testKey = "a key of thirty-two bytes or more"
+// testKey is privacy.key, and fieldKeys are what Python's hmac makes of it for fields.
+var (
+	testKey   = [32]byte([]byte("a key of thirty-two bytes or mor"))
+	fieldKeys = map[string]string{
+		"users.email":   "044f1357a94048bc411eb5bbfada3c3adc861e7da46eda5c6d6375194ef28ea2",
+		"users.city":    "5592e32e289fdbb4161cfe1e4b4705786177b6562538bbe64892c89ba1bd7081",
+		"orders.status": "d3b42b54dfa84d04298b8b1f95bec97959cc3a7c615f8560889c35b77e729f8c",
+	}
+)
 
 // protected is the built-in schemas under these policies.
 func protected(t testing.TB, fields map[string]Policy) *Set {
 	t.Helper()
 	set := load(t)
-	if mistakes := set.Protect(Privacy{Fields: fields, Key: []byte(testKey)}); mistakes != nil {
+	if mistakes := set.Protect(Privacy{Fields: fields, Key: testKey}); mistakes != nil {
 		t.Fatal(mistakes)
 	}
 	return set
 }
 
-func hmacOf(text string) string {
-	mac := hmac.New(sha256.New, []byte(testKey))
+// hashOf is the hash of a field's text.
+func hashOf(t testing.TB, field, text string) string {
+	t.Helper()
+	key, err := hex.DecodeString(fieldKeys[field])
+	if err != nil || len(key) != sha256.Size {
+		t.Fatalf("the key of %s: %d bytes, %v", field, len(key), err)
+	}
+	mac := hmac.New(sha256.New, key)
 	_, _ = mac.Write([]byte(text))
 	return hex.EncodeToString(mac.Sum(nil))
 }
@@ -64,7 +79,7 @@ func TestAPolicySaysWhatOfAFieldIsEncoded(t *testing.T) {
 		t.Fatal(rej.Field, rej.Err)
 	}
 	got := jsonOf(t, users, rec.Value)
-	for field, want := range map[string]any{"id": 7.0, "email": hmacOf("ana@example.org"),
+	for field, want := range map[string]any{"id": 7.0, "email": hashOf(t, "users.email", "ana@example.org"),
 		"first_name": "xxx-xxxxx 9xx", "last_name": nil, "postal_code": strings.Repeat("x9", 100),
 		"street_address": "", "age": nil, "latitude": nil, "city": "Olinda", "country": "Brasil",
 		"updated_at": "2026-11-20T17:02:31.123Z"} {
@@ -120,9 +135,9 @@ func TestAPolicyThatCannotBeIsNamedWithWhatToDo(t *testing.T) {
 }
 
 func TestTheFingerprintTellsPoliciesAndKeysFromOthers(t *testing.T) {
-	of := func(key string, fields map[string]Policy) string {
+	of := func(key [32]byte, fields map[string]Policy) string {
 		set := load(t)
-		set.Protect(Privacy{Fields: fields, Key: []byte(key)})
+		set.Protect(Privacy{Fields: fields, Key: key})
 		return set.Get("users").PolicyFingerprint()
 	}
 	one := of(testKey, map[string]Policy{"users.email": PolicyHash, "users.city": PolicyDrop})
@@ -130,9 +145,11 @@ func TestTheFingerprintTellsPoliciesAndKeysFromOthers(t *testing.T) {
 		"users.age": PolicyClear, "orders.status": PolicyDrop}) {
 		t.Error("the same policies have two fingerprints, or none")
 	}
+	another := testKey
+	another[31]++
 	seen := map[string]bool{one: true}
 	for _, other := range []string{
-		of(testKey+"2", map[string]Policy{"users.email": PolicyHash, "users.city": PolicyDrop}),
+		of(another, map[string]Policy{"users.email": PolicyHash, "users.city": PolicyDrop}),
 		of(testKey, map[string]Policy{"users.email": PolicyHash}), of(testKey, nil),
 		of(testKey, map[string]Policy{"users.email": PolicyMask, "users.city": PolicyDrop})} {
 		if seen[other] {
@@ -141,30 +158,26 @@ func TestTheFingerprintTellsPoliciesAndKeysFromOthers(t *testing.T) {
 		seen[other] = true
 	}
 	dropped := map[string]Policy{"users.city": PolicyDrop}
-	if of("one", dropped) != of("two", dropped) {
+	if of(testKey, dropped) != of(another, dropped) {
 		t.Error("the key changes the fingerprint although no field is hashed")
 	}
 }
 
-// The vectors of RFC 4231 (4.2, 4.3, 4.7 and 4.8: their texts are UTF-8), with keys that are shorter and
-// longer than a block. Parsers of one resource have one key and run at once, so each needs a hash of its own.
-func TestAHashIsTheHMACOfTheStandardInEveryParser(t *testing.T) {
-	for _, c := range []struct{ key, text, want string }{
-		{strings.Repeat("\x0b", 20), "Hi There",
-			"b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"},
-		{"Jefe", "what do ya want for nothing?",
-			"5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"},
-		{strings.Repeat("\xaa", 131), "Test Using Larger Than Block-Size Key - Hash Key First",
-			"60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"},
-		{strings.Repeat("\xaa", 131), "This is a test using a larger than block-size key and a larger than " +
-			"block-size data. The key needs to be hashed before being used by the HMAC algorithm.",
-			"9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2"},
+// Parsers of one resource run at once, so each needs hashes of its own.
+func TestAHashIsTheHMACByTheFieldsKeyInEveryParser(t *testing.T) {
+	users := protected(t, map[string]Policy{"users.email": PolicyHash, "users.city": PolicyHash}).Get("users")
+	for text, want := range map[string][2]string{
+		"Hi There": {"cc49becd73e64351157ca1a006fa5b7b2d96cdace70cf08df14c2c68aac21445",
+			"93c188dc6c244c64a81a225af00436fb1a4a031f8847c64173009922a61a5a52"},
+		"": {"44f6685f831b97fa081e37bc136c1c9c0fcb6c0170d431fa522f3d4dbb61a8b4",
+			"8b50930c66ab6a7b609b9881a0ebd7fcce85adfd9ec4c695d571263bfefa29ed"},
+		"Übergrößenträger": {"b5beba5a5d7d89af19a2c230a634619c7b62ebc6916ed5949d8176c1c9f3043f",
+			"f740ea47d13ced984d245f040db52424ba5089657fff1f23256c14feed842d8f"},
+		strings.Repeat("This is a test using a larger than block-size data. ", 3): {
+			"467e83f8a48db70636f5757650e2526d0e681b9f842940e1093f21999bd49d98",
+			"2086ae410516e5cfc4e50326b3b0010b90719540bcd6d47e5d5c8720f1fc3124"},
 	} {
-		set := load(t)
-		set.Protect(Privacy{Fields: map[string]Policy{"users.email": PolicyHash, "users.city": PolicyHash},
-			Key: []byte(c.key)})
-		users := set.Get("users")
-		row := []byte(`{"id":7,"email":"` + c.text + `","city":"` + c.text + `",` + times + `}`)
+		row := []byte(`{"id":7,"email":"` + text + `","city":"` + text + `",` + times + `}`)
 		var parsers sync.WaitGroup
 		for range 4 {
 			parsers.Go(func() {
@@ -174,9 +187,8 @@ func TestAHashIsTheHMACOfTheStandardInEveryParser(t *testing.T) {
 						t.Error(rej.Field, rej.Err)
 						return
 					}
-					if got := jsonOf(t, users, rec.Value); got["email"] != c.want || got["city"] != c.want {
-						t.Errorf("%q under a key of %d bytes: got %s and %s, want %s", c.text, len(c.key), got["email"],
-							got["city"], c.want)
+					if got := jsonOf(t, users, rec.Value); got["email"] != want[0] || got["city"] != want[1] {
+						t.Errorf("%q: got %s and %s, want %s", text, got["email"], got["city"], want)
 					}
 				}
 			})
@@ -185,12 +197,39 @@ func TestAHashIsTheHMACOfTheStandardInEveryParser(t *testing.T) {
 	}
 }
 
+// An id is the key's alone: the same in all resources that hash a field, whichever it is, and none without.
+func TestTheKeysIDIsThatOfTheKeyInEveryResourceWithAHash(t *testing.T) {
+	set := protected(t, map[string]Policy{"users.email": PolicyHash, "users.city": PolicyDrop,
+		"orders.status": PolicyHash, "products.name": PolicyMask})
+	const id = "66bca349748c66d4"
+	for name, want := range map[string]string{"users": id, "orders": id, "products": "", "shipments": ""} {
+		if got := set.Get(name).KeyID(); got != want {
+			t.Errorf("%s: %q, expected %q", name, got, want)
+		}
+	}
+	set.Protect(Privacy{Fields: map[string]Policy{"users.email": PolicyMask}, Key: testKey})
+	if got := set.Get("users").KeyID(); got != "" {
+		t.Errorf("no field is hashed any more, and the id is %q", got)
+	}
+}
+
+// Releases that hashed all fields by the key itself, the text of privacy.key, left this fingerprint.
+func TestHashesOfAnEarlierReleaseAreRowsOfAnotherPolicy(t *testing.T) {
+	mac := hmac.New(sha256.New, testKey[:])
+	_, _ = mac.Write([]byte("storestream: which key is it"))
+	before := sha256.Sum256(fmt.Appendf(nil, "email=hash\nkey=%x\n", mac.Sum(nil)))
+	users := protected(t, map[string]Policy{"users.email": PolicyHash}).Get("users")
+	if now := users.PolicyFingerprint(); now == hex.EncodeToString(before[:8]) {
+		t.Errorf("%s is the fingerprint of an earlier release, too", now)
+	}
+}
+
 // In Go's mode fips140=only an HMAC with an empty key panics.
 func TestWithoutAHashNoHMACIsMade(t *testing.T) {
 	for _, r := range load(t).All() {
 		p := NewRowParser(r)
-		if _, rej := p.Parse([]byte(`{"id":7}`)); rej == nil || p.mac != nil {
-			t.Errorf("%s: reject %v, HMAC %v", r.Name, rej, p.mac)
+		if _, rej := p.Parse([]byte(`{"id":7}`)); rej == nil || p.macs != nil {
+			t.Errorf("%s: reject %v, HMACs %v", r.Name, rej, p.macs)
 		}
 	}
 }
@@ -204,8 +243,8 @@ func TestARejectShowsNoMoreThanTheTopicWould(t *testing.T) {
 		`"traffic_source":{"contact_email":"ana@example.org"},` + times + `}`
 	set := protected(t, fields)
 	_, rej := NewRowParser(set.Get("users")).Parse([]byte(row))
-	want := `{"id":7,"first_name":"xxx","email":"` + hmacOf("ana@example.org") + `","age":"99.9","city":null,` +
-		`"state":"xx 9","country":"99","postal_code":null,"gender":"(9 bytes, left out)",` +
+	want := `{"id":7,"first_name":"xxx","email":"` + hashOf(t, "users.email", "ana@example.org") +
+		`","age":"99.9","city":null,"state":"xx 9","country":"99","postal_code":null,"gender":"(9 bytes, left out)",` +
 		`"traffic_source":"(35 bytes, left out)",` +
 		times + `}`
 	if rej == nil || string(rej.Row) != want {
@@ -229,7 +268,7 @@ func TestARejectShowsNoMoreThanTheTopicWould(t *testing.T) {
 	}
 	eight := make([]byte, 8)
 	_, rej = d.Decode([][]byte{eight, []byte("Shipped"), eight, nil, eight})
-	want = `{"id":"0","status":"` + hmacOf("Shipped") + `","user_id":null,"created_at":null,` +
+	want = `{"id":"0","status":"` + hashOf(t, "orders.status", "Shipped") + `","user_id":null,"created_at":null,` +
 		`"updated_at":"2000-01-01T00:00:00.000000Z"}`
 	if rej == nil || string(rej.Row) != want {
 		t.Errorf("got  %s\nwant %s", rej.Row, want)
@@ -276,7 +315,7 @@ func TestWhereverAShiftedColumnPutsAPersonalValueARejectDoesNotShowIt(t *testing
 	const want = `{"id":"xxxx@xxxxxxx.xxx","first_name":"Ana","created_at":"xxxx@xxxxxxx.xxx",` +
 		`"updated_at":"(25 bytes, left out)"}`
 	set := load(t)
-	set.Protect(Privacy{Fields: map[string]Policy{"users.email": PolicyHash}, Key: []byte(testKey),
+	set.Protect(Privacy{Fields: map[string]Policy{"users.email": PolicyHash}, Key: testKey,
 		FullRejects: true})
 	if _, rej := NewRowParser(set.Get("users")).Parse([]byte(row)); string(rej.Row) != want {
 		t.Errorf("in full: %s", rej.Row)

@@ -63,7 +63,7 @@ func (e *encoder) show(row []byte, i int, value []byte, size int, typed bool) []
 	case policy == "" || text == nil:
 		return append(row, value...)
 	case policy == PolicyHash && value[0] == '"':
-		return fmt.Appendf(row, `"%x"`, e.hash(text))
+		return fmt.Appendf(row, `"%x"`, e.hash(i, text))
 	}
 	row, _ = jsontext.AppendQuote(row, appendMasked(nil, text))
 	return row

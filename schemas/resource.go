@@ -40,7 +40,7 @@ type Resource struct {
 	updatedAt   int            // places of the two timestamps that every row has
 	createdAt   int
 
-	key         []byte // of PolicyHash
+	keyID       string // see KeyID
 	fullRejects bool   // Privacy.FullRejects
 }
 

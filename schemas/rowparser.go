@@ -36,6 +36,7 @@ type RowParser struct {
 	lacks   bool // the row that was read last lacks some
 
 	// The names of fields that the schema does not know: all, and those found since the last call of Unknown.
+	// Of a long name they have the beginning.
 	met   map[string]bool
 	fresh []string
 }
@@ -47,15 +48,12 @@ type span struct {
 	plain      bool // a string of ASCII without escapes
 }
 
-// maxUnknown bounds the names that a parser remembers. A service may invent one for each row.
-const maxUnknown = 256
-
-// notAName stands for all names that are not shown. Log, page and metrics hold no values of rows. If the
-// service keys a map by values, a name is a value (an e-mail address, a phone number).
-const notAName = "(not a name)"
-
-// fieldName matches what looks like the name of a field.
-var fieldName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
+const (
+	// MaxUnknown limits the names of unknown fields that are remembered. A service may invent one for each row.
+	MaxUnknown = 256
+	// maxUnknownName limits the bytes of such a name.
+	maxUnknownName = 64
+)
 
 // NewRowParser returns a parser for rows of r.
 func NewRowParser(r *Resource) *RowParser {
@@ -92,7 +90,7 @@ func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
 			return Record{}, p.reject(raw, f.Name, p.complaint(raw, i))
 		}
 		if f.Policy != "" {
-			b = p.protect(b, start, f)
+			b = p.protect(b, start, i)
 		}
 	}
 	p.good++
@@ -167,16 +165,10 @@ func (p *RowParser) lookUp(quoted []byte, next int) int {
 
 // meet remembers an unknown name.
 func (p *RowParser) meet(name []byte) {
-	if p.met[string(name)] || len(p.met) >= maxUnknown {
-		return
-	}
-	shown := notAName
-	if fieldName.Match(name) {
-		shown = string(name)
-	}
-	if !p.met[shown] {
-		p.met[shown] = true
-		p.fresh = append(p.fresh, shown)
+	name = name[:min(len(name), maxUnknownName)]
+	if !p.met[string(name)] && len(p.met) < MaxUnknown {
+		p.met[string(name)] = true
+		p.fresh = append(p.fresh, string(name))
 	}
 }
 
@@ -346,7 +338,10 @@ func (p *RowParser) ID(raw []byte) (id int64, ok bool) {
 }
 
 // Unknown returns the names of fields that the schema does not know and that the parser found since the last
-// call. It returns each name once in its life, and one text for all that do not look like a field's name.
+// call. It returns each name once in its life.
+//
+// A name may be a value: the service may key a map by e-mail addresses. So nothing shows names but a command
+// that a person has asked for them.
 func (p *RowParser) Unknown() []string {
 	fresh := p.fresh
 	p.fresh = nil

@@ -201,7 +201,7 @@ func TestARecordOutlivesTheBufferItCameFromAndTheRowsAfterIt(t *testing.T) {
 	}
 }
 
-func TestUnknownFieldsAreNamedOnceAndTheirNumberIsBounded(t *testing.T) {
+func TestUnknownFieldsAreReturnedOnceAndTheirNumberIsBounded(t *testing.T) {
 	p := NewRowParser(load(t).Get("orders"))
 	for range 3 {
 		if _, rej := p.Parse([]byte(`{"id":1,"channel":"web","cha\u006enel":1,"bad` + "\xff" + `":1,` + times +
@@ -209,38 +209,22 @@ func TestUnknownFieldsAreNamedOnceAndTheirNumberIsBounded(t *testing.T) {
 			t.Fatal(rej.Field, rej.Err)
 		}
 	}
-	if got := fmt.Sprintf("%q", p.Unknown()); got != `["channel" "(not a name)"]` {
-		t.Error(got)
+	if got := p.Unknown(); !slices.Equal(got, []string{"channel", "bad\xff"}) {
+		t.Errorf("%q", got)
 	}
 	if got := p.Unknown(); len(got) > 0 {
 		t.Errorf("drained, and %q again", got)
 	}
 	for i := range 10_000 {
-		_, _ = p.Parse(fmt.Appendf(nil, `{"id":1,"%s%d":1,%s}`, strings.Repeat("n", 10*(i%20)), i, times))
+		_, _ = p.Parse(fmt.Appendf(nil, `{"id":1,"%d%s":1,%s}`, i, strings.Repeat("n", 10*(i%20)), times))
 	}
 	names := p.Unknown()
-	if len(names) == 0 || len(names) > maxUnknown {
+	if len(names) != MaxUnknown-2 {
 		t.Errorf("%d names remembered", len(names))
 	}
 	for _, name := range names {
 		if len(name) > 64 {
 			t.Errorf("a name of %d bytes remembered", len(name))
-		}
-	}
-}
-
-// A service that keys a map by values makes them names: a policy for fields does not know these.
-func TestANameThatMayBeAValueIsNotShown(t *testing.T) {
-	for name, shown := range map[string]string{
-		"gift_note": "gift_note", "_v2": "_v2", "address.zip-code": "address.zip-code",
-		strings.Repeat("n", 64): strings.Repeat("n", 64), strings.Repeat("n", 65): "(not a name)",
-		"ada@shop.example": "(not a name)", "+44 20 7946 0958": "(not a name)", "02079460958": "(not a name)",
-		"Ada Lovelace": "(not a name)", "Zoë": "(not a name)", "": "(not a name)", `a\n`: "(not a name)",
-	} {
-		p := NewRowParser(load(t).Get("users"))
-		_, _ = p.Parse(fmt.Appendf(nil, `{"id":1,"%s":1,%s}`, name, times))
-		if got := p.Unknown(); !slices.Equal(got, []string{shown}) {
-			t.Errorf("%q is shown as %q, expected %q", name, got, shown)
 		}
 	}
 }

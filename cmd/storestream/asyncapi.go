@@ -95,8 +95,11 @@ func rowMessages(r *schemas.Resource) object {
 			"schemaIdLocation": "payload", "schemaIdPayloadEncoding": "confluent",
 			"schemaLookupStrategy": "TopicNameStrategy"})}
 	}
-	value := object{"schemaFormat": "application/vnd.apache.avro+json;version=1.9.0",
-		"schema": json.RawMessage(r.ValueSchema())}
-	return object{"row": message(r.RecordName, value),
-		"tombstone": message(r.RecordName+"Tombstone", object{"type": "null"})}
+	row := message(r.RecordName, object{"schemaFormat": "application/vnd.apache.avro+json;version=1.9.0",
+		"schema": json.RawMessage(r.ValueSchema())})
+	if r.KeyID() != "" {
+		row["headers"] = object{"type": "object", "properties": object{schemas.HeaderKeyID: object{"type": "string",
+			"description": "Which privacy.key made the hashes of this row.", "pattern": "^[0-9a-f]{16}$"}}}
+	}
+	return object{"row": row, "tombstone": message(r.RecordName+"Tombstone", object{"type": "null"})}
 }

@@ -36,12 +36,15 @@ nothing fails, 1 otherwise.`,
 		Args: cobra.NoArgs,
 	}
 	asJSON := jsonFlag(cmd)
+	names := cmd.Flags().Bool("names", false, "name the fields that the schema does not know; a name may be a value, "+
+		"such as an e-mail address")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, set, err := env.load()
 		if err != nil {
 			return err
 		}
-		c := preflight.Config{File: env.configFile, Settings: cfg, Schemas: set, Requests: new(preflight.Requests)}
+		c := preflight.Config{File: env.configFile, Settings: cfg, Schemas: set, Names: *names,
+			Requests: new(preflight.Requests)}
 		if c.Registry, err = connect.Registry(cfg); err != nil {
 			return err
 		}

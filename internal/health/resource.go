@@ -75,8 +75,8 @@ type Resource struct {
 	Published int64 `json:"published,omitzero"`
 	// Requests counts its requests to the service by status code since then; "0" is no answer.
 	Requests map[string]int64 `json:"requests,omitempty"`
-	// UnknownFields are fields of the service that the schema does not know. They are not published.
-	UnknownFields []string `json:"unknown_fields,omitempty"`
+	// UnknownFields counts the fields of the service that the schema does not know. They are not published.
+	UnknownFields int `json:"unknown_fields,omitzero"`
 	// Sweeping is the activity of the sweep in hand.
 	Sweeping *Sweeping `json:"sweeping,omitempty"`
 	// Settling is the open part behind settled.

@@ -3,10 +3,13 @@ package metrics
 import (
 	"maps"
 	"slices"
+	"strconv"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/storestream/storestream/schemas"
 )
 
 // Reasons for which a row that was read is not published.
@@ -27,11 +30,14 @@ type Resource struct {
 	Polls            func(...string) prometheus.Counter // by outcome: ok, failed, blocked
 	HTTPRequests     func(...string) prometheus.Counter // by status code; "0": there was no answer
 	SweepDifferences func(...string) prometheus.Counter // by kind: missing, stale, extra
-	UnknownFields    func(...string) prometheus.Counter // by name: fields that the schema does not know
 	ReadAsNull       func(...string) prometheus.Counter // by field: values such as NaN
 	Suppressed       func(...string) prometheus.Counter // by reason: rows that were read and not published
 
-	requests, fields prometheus.Collector // the vectors of HTTPRequests and UnknownFields
+	requests prometheus.Collector // the vector of HTTPRequests
+	unknown  prometheus.Counter   // see UnknownField
+
+	mu    sync.Mutex
+	names map[string]bool // of fields that the schema does not know
 }
 
 func newResource(reg prometheus.Registerer, name string) *Resource {
@@ -51,8 +57,6 @@ func newResource(reg prometheus.Registerer, name string) *Resource {
 	}
 	requests := counters("http_requests_total",
 		"Requests to the service by status code. 0 means no answer.", "code", "200")
-	fields := counters("unknown_fields_total",
-		"Fields of the service that the schema does not know, once a name.", "field")
 	return &Resource{
 		SweepInterval: declare.NewGauge(prometheus.GaugeOpts{Namespace: "storestream", ConstLabels: labels,
 			Name: "sweep_interval_seconds", Help: "sweep.interval. 0: sweeps run only on request."}),
@@ -81,9 +85,22 @@ func newResource(reg prometheus.Registerer, name string) *Resource {
 			"kind", "missing", "stale", "extra").WithLabelValues,
 		ReadAsNull: counters("values_read_as_null_total", "Values that were read as null because they are NaN, "+
 			"infinite, false or an empty time, in fields that may be null.", "field").WithLabelValues,
-		HTTPRequests: requests.WithLabelValues, UnknownFields: fields.WithLabelValues,
-		requests: requests, fields: fields,
+		unknown: counter("unknown_fields_total", "Fields of the service that the schema does not know, once a "+
+			"name, and "+strconv.Itoa(schemas.MaxUnknown)+" at most."),
+		HTTPRequests: requests.WithLabelValues, requests: requests, names: map[string]bool{},
 	}
+}
+
+// UnknownField notes a field that the schema does not know, and reports whether its name is new. Each source
+// has a parser that finds names of its own accord.
+func (r *Resource) UnknownField(name string) (fresh bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if fresh = !r.names[name] && len(r.names) < schemas.MaxUnknown; fresh {
+		r.names[name] = true
+		r.unknown.Inc()
+	}
+	return fresh
 }
 
 // Published returns how many rows this process has published. It is shown to people, like Requests and
@@ -94,8 +111,13 @@ func (r *Resource) Published() int64 { return values(r.RowsPublished)[""] }
 // answer.
 func (r *Resource) Requests() map[string]int64 { return values(r.requests) }
 
-// Fields returns the names of the fields met that the schema does not know.
-func (r *Resource) Fields() []string { return slices.Sorted(maps.Keys(values(r.fields))) }
+// Fields returns the names of the fields met that the schema does not know. Only a person who has asked for
+// them may see them, because a name may be a value.
+func (r *Resource) Fields() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(maps.Keys(r.names))
+}
 
 // values returns the values of a counter by its label other than resource, "" if it has none.
 func values(c prometheus.Collector) map[string]int64 {

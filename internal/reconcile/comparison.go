@@ -77,7 +77,7 @@ const mostNameless = 1000
 func New(cfg Config) *Comparison {
 	cfg.MaxSuspects = cmp.Or(cfg.MaxSuspects, 100_000)
 	cfg.Memory = cmp.Or(cfg.Memory, 128<<20)
-	cfg.MaxRecordBytes = cmp.Or(cfg.MaxRecordBytes, math.MaxInt)
+	cfg.MaxValueBytes = cmp.Or(cfg.MaxValueBytes, math.MaxInt)
 	c := &Comparison{cfg: cfg, last: math.MaxInt64, letters: map[int64]bool{},
 		suspects: map[int64]*suspect{}, notes: &rowset.Sorter{}}
 	if cfg.Again != nil {
@@ -212,7 +212,7 @@ func (c *Comparison) readAgain(ctx context.Context, rows []Suspect, looked map[i
 
 // tooLarge reports whether a row is good and does not fit into a record of the topic.
 func (c *Comparison) tooLarge(row *schemas.Record) bool {
-	return watermark.RowOverhead+len(row.Value) > c.cfg.MaxRecordBytes
+	return len(row.Value) > c.cfg.MaxValueBytes
 }
 
 // hasLetter reports whether a row that cannot be published has its dead letter, which has this hash.

@@ -47,8 +47,8 @@ type pair struct {
 }
 
 const (
-	overlap        = time.Minute
-	maxRecordBytes = 1 << 20
+	overlap       = time.Minute
+	maxValueBytes = 1 << 20
 )
 
 // row is a row that was created on day id.
@@ -75,8 +75,8 @@ func (p *pair) compare() *Comparison {
 	return New(Config{
 		Start: schemas.MinInstant, CreatedAt: createdAt, Now: func() time.Time { return p.now }, Overlap: overlap,
 		ByID: p.byID, CatchesUp: p.catchesUp,
-		MaxRecordBytes: maxRecordBytes,
-		Memory:         p.memory, From: p.from, IDs: p.ids, Letters: p.letters, MaxSuspects: p.maxSuspects,
+		MaxValueBytes: maxValueBytes,
+		Memory:        p.memory, From: p.from, IDs: p.ids, Letters: p.letters, MaxSuspects: p.maxSuspects,
 		Scratch: p.scratch, Before: p.before,
 		Topic: func(_ context.Context, from []int64, wanted func(int64) bool,
 			fold func(watermark.Published) error) ([]int64, error) {
@@ -180,7 +180,7 @@ func TestEachKindOfDifferenceIsFoundAndNothingElse(t *testing.T) {
 		p.topic = append(p.topic, watermark.Published{ID: 5, Tombstone: true})
 		p.source[300] = row(300, 1000, 7) // never published
 		large := row(301, 1000, 7)
-		large.Value = append(large.Value, make([]byte, maxRecordBytes)...)
+		large.Value = append(large.Value, make([]byte, maxValueBytes)...)
 		p.source[301] = large
 		p.rejects = []schemas.Reject{{ID: 302, HasID: true}}
 		p.publish(row(302, 10, 1)) // its last good version

@@ -27,9 +27,9 @@ type Config struct {
 	Start schemas.Instant
 	// CreatedAt returns the created_at in a row's value, or MinInstant if it cannot be read.
 	CreatedAt func(value []byte) schemas.Instant
-	// MaxRecordBytes limits the key and value of a record of the topic. A larger row counts as a dead letter if
-	// it differs. Zero means that each row fits.
-	MaxRecordBytes int
+	// MaxValueBytes limits the value of a record of the topic. A larger row counts as a dead letter if it
+	// differs. Zero means that each row fits.
+	MaxValueBytes int
 	// Letters has watermark.DeadLetterHash of the row of each dead letter, by the row's id. If it is nil, dead
 	// letters are not compared.
 	Letters map[int64]uint64

@@ -176,8 +176,8 @@ func (set *setting) configure(path string, port int) error {
 	fmt.Fprintf(&text, "http: {listen: \"127.0.0.1:%d\"}\n", port)
 	fmt.Fprintf(&text, "sweep: {interval: 0s}\n") // one that falls due would be measured too
 	if len(set.hashed) > 0 {
-		fmt.Fprintf(&text, "privacy: {key: %q, fields: {%s: hash}}\n", strings.Repeat("k", 32),
-			strings.Join(set.hashed, ": hash, "))
+		const key = "f3a9c1d27e5b48608d14b7e20c6f93a5185bd0472fe69c3be8417a05d62c9f30"
+		fmt.Fprintf(&text, "privacy: {key: %q, fields: {%s: hash}}\n", key, strings.Join(set.hashed, ": hash, "))
 	}
 	fmt.Fprintf(&text, "resources:\n")
 	for _, name := range storefake.Names() {

@@ -112,7 +112,7 @@ func (c *container) lay(path string) {
 			c.write(path+"/Order.avsc", read("../../schemas/avsc/Order.avsc"))
 			return
 		}
-		secret := strings.Repeat("s", 32)
+		secret := "f3a9c1d27e5b48608d14b7e20c6f93a5185bd0472fe69c3be8417a05d62c9f30" // also a privacy.key
 		if strings.HasSuffix(path, "dsn") {
 			secret = "postgres://student_ro:secret@pooler.example:6432/store"
 		}

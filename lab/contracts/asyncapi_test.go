@@ -85,6 +85,17 @@ func TestTheAsyncAPIDocumentIsOneAndHasTheSchemasOfTheTopics(t *testing.T) {
 	if err := Validate(schema, text); err != nil {
 		t.Error(err)
 	}
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("f3a9c1d27e5b48608d14b7e20c6f93a5185bd0472fe69c3be8417a05d62c9f30"),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	hashed := storestream(t, "schema", "asyncapi", "--set", "privacy.fields=users.email=hash", "--set",
+		"privacy.key=file:"+key)
+	if err := Validate(schema, hashed); err != nil || strings.Count(hashed, `"privacy_key_id"`) != 1 ||
+		strings.Contains(text, `"privacy_key_id"`) {
+		t.Errorf("the header of a row with hashes stands in its message alone: %v\n%s", err, hashed)
+	}
 	type message struct {
 		Payload struct {
 			Type, SchemaFormat string

@@ -26,6 +26,7 @@ type record struct {
 	partition int32
 	offset    int64
 	timestamp time.Time
+	keyID     string // the header privacy_key_id
 }
 
 // reader decodes Confluent's wire format with github.com/twmb/avro.
@@ -99,7 +100,7 @@ func (s *stack) topic(resource string) []record {
 			s.t.Fatalf("%s: key at %d/%d: %v", resource, raw.Partition, raw.Offset, err)
 		}
 		rec := record{id: key["id"].(int64), partition: raw.Partition, offset: raw.Offset, timestamp: raw.Timestamp,
-			tombstone: raw.Value == nil}
+			tombstone: raw.Value == nil, keyID: header(raw, "privacy_key_id")}
 		if len(key) != 1 {
 			s.t.Fatalf("%s: key %v, expected id alone", resource, key)
 		}

@@ -46,7 +46,7 @@ func BenchmarkRowsOfUsersHashed(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		set.Protect(schemas.Privacy{Key: []byte("a key of thirty-two bytes or more"), Fields: fields})
+		set.Protect(schemas.Privacy{Key: [32]byte([]byte("a key of thirty-two bytes or mor")), Fields: fields})
 		service, err := client.New(client.Config{BaseURL: "http://store.example/v1", APIKey: rotation.Literal("k"),
 			MaxRequestsPerSecond: 1e9, HTTP: &http.Client{Transport: answered(page)}})
 		if err != nil {

@@ -130,7 +130,8 @@ export class Card {
     this.figure("Owner", r.owner || "none", r.owned ? "this instance" : written);
     const older = (r.privacy || []).length > 1 ? "older rows may remain" : undefined;
     this.figure("Policies for fields", older, "storestream sweep " + r.resource, "busy");
-    this.figure("Fields not in the schema", r.unknown_fields && r.unknown_fields.join(", "), "not published");
+    const unknown = r.unknown_fields && count(r.unknown_fields);
+    this.figure("Fields not in the schema", unknown, "not published; storestream check --names");
   }
 
   // past shows what the page has seen of the last hour.

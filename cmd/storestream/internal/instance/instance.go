@@ -94,7 +94,7 @@ func (in *instance) snapshot() status.Snapshot {
 	for _, name := range in.c.Settings.Enabled() {
 		r := in.monitor.resource(name, slices.Contains(owned, name))
 		counts := in.owners[name].metrics
-		r.Published, r.UnknownFields = counts.Published(), counts.Fields()
+		r.Published, r.UnknownFields = counts.Published(), len(counts.Fields())
 		if in.c.Settings.Resources[name].Source == config.REST {
 			r.Requests, s.Service = counts.Requests(), service
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/schemas/registry"
 )
 
@@ -75,6 +76,9 @@ func rehearse(ctx context.Context, c Config, f *findings, name string) {
 	if mark := found.Mark; mark != nil && mark.Rows > 0 && mark.Policies.Older(r.PolicyFingerprint()) {
 		f.add(Warning, topic, "restart the instances with this configuration, then storestream sweep "+name,
 			"it holds rows published under other policies for fields than privacy.fields says here")
+	}
+	if id := r.KeyID(); id != "" {
+		f.ok(topic, "its rows get hashes of the privacy.key with the id %s, in the header %s", id, schemas.HeaderKeyID)
 	}
 	if fields := r.PersonalInClear(); len(fields) > 0 {
 		f.add(Note, topic, "see that only those read it who need to ("+

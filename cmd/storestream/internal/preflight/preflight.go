@@ -35,6 +35,10 @@ type Config struct {
 	Registry *registry.Client
 	Sources  *connect.Sources
 
+	// Names is set if a person wants to see the names of fields that the schema does not know. A name may be a
+	// value: the service may key a map by e-mail addresses.
+	Names bool
+
 	// Requests has watched the requests of Sources to the service.
 	Requests *Requests
 

@@ -83,7 +83,7 @@ func tryDatabase(ctx context.Context, c Config, f *findings) {
 		if len(t.Missing) > 0 {
 			f.add(Note, name, "", "%s has no column for %s: published as null", t.Name, strings.Join(t.Missing, ", "))
 		}
-		f.unknown(r, t.Unknown)
+		f.unknown(c, r, t.Unknown)
 		if t.NoFloor != "" {
 			f.add(Note, name, "", "each poll reads all rows of the overlap, not only what has changed: %s", t.NoFloor)
 		}
@@ -100,12 +100,17 @@ func tryDatabase(ctx context.Context, c Config, f *findings) {
 }
 
 // unknown reports fields of the source that the schema of r does not know.
-func (f *findings) unknown(r *schemas.Resource, fields []string) {
-	if len(fields) > 0 {
-		f.add(Note, r.Name, fmt.Sprintf("to publish one, add it to %s.avsc in schemas.dir: docs/operations.md, %q",
-			r.RecordName, "A field is added"), "fields that the schema does not know are not published: %s",
-			strings.Join(fields, ", "))
+func (f *findings) unknown(c Config, r *schemas.Resource, fields []string) {
+	if len(fields) == 0 {
+		return
 	}
+	names := "`storestream check --names` names them"
+	if c.Names {
+		names = strings.Join(fields, ", ")
+	}
+	f.add(Note, r.Name, fmt.Sprintf("to publish one, add it to %s.avsc in schemas.dir: docs/operations.md, %q",
+		r.RecordName, "A field is added"), "%s that the schema does not know, not published: %s",
+		terminal.Plural(len(fields), "field"), names)
 }
 
 // readAll reads the resources side by side.
@@ -121,7 +126,7 @@ func (c Config) readAll(ctx context.Context, f *findings, names []string) {
 	reads.Wait()
 	for i, name := range names {
 		readings[i].report(ctx, c, f, name)
-		f.unknown(c.Schemas.Get(name), counts.Resource(name).Fields())
+		f.unknown(c, c.Schemas.Get(name), counts.Resource(name).Fields())
 	}
 }
 

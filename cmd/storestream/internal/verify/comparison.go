@@ -80,7 +80,7 @@ func (o *comparison) run(ctx context.Context, turn chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	o.compare.MaxRecordBytes = limit
+	o.compare.MaxValueBytes = limit - watermark.RowOverhead(o.resource)
 	part := reconcile.New(o.compare)
 	for number := 1; ; number++ {
 		select {
