@@ -1,7 +1,6 @@
 package config
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"maps"
@@ -155,38 +154,20 @@ func checkResources(c *Config, l *loader) {
 // checkSchemas loads the schemas and applies the policies to them.
 func checkSchemas(c *Config, l *loader) {
 	p := schemas.Privacy{Fields: c.Privacy.Fields, FullRejects: c.DeadLetters.Rows == "full"}
-	var fault string
-	if text := c.Privacy.Key.Get(); text != "" {
-		p.Key, fault = decodeKey(text)
-	} else if p.Hashes() {
-		fault = "there is none, and privacy.fields has a field that is to be hashed"
-	}
-	l.require(keyPrivacy, fault == "", fault+". Make one with `openssl rand -hex 32`. If the topics hold hashes, "+
-		`docs/security.md says what to do then, "Custody of privacy.key"`)
-	var err error
+	key, err := hex.DecodeString(c.Privacy.Key.Get())
+	different := slices.Compact(slices.Sorted(slices.Values(key)))
+	// Who guesses the key has the values. Not one in 10^16 random keys repeats its bytes so often.
+	random := err == nil && len(key) == len(p.Key) && len(different) >= len(key)/2
+	copy(p.Key[:], key)
+	l.require(keyPrivacy, random || !c.Privacy.Key.IsSet() && !p.Hashes(), "expected 64 hexadecimal digits "+
+		"that do not repeat a few bytes, as `openssl rand -hex 32` prints them, if a field of privacy.fields is "+
+		`to be hashed. If the topics hold hashes, docs/security.md says what to do then, "Custody of privacy.key"`)
 	if c.schemas, err = schemas.Load(c.Schemas.Dir); err != nil {
 		l.mistake("schemas.dir", err.Error())
 		return
 	}
 	wrong := c.schemas.Protect(p)
 	l.require("privacy.fields", len(wrong) == 0, strings.Join(wrong, "; "))
-}
-
-// decodeKey decodes privacy.key. It returns a fault if nobody can have made it with openssl rand: hashes do
-// not hide texts from those who guess the key. Not one in 10^16 random keys has so few different bytes.
-func decodeKey(text string) (key [sha256.Size]byte, fault string) {
-	decoded, err := hex.DecodeString(text)
-	if err != nil || len(decoded) != len(key) {
-		return key, "it is not 64 hexadecimal digits"
-	}
-	different := map[byte]bool{}
-	for _, b := range decoded {
-		different[b] = true
-	}
-	if len(different) < len(key)/2 {
-		return key, "it repeats few bytes, so it is not random"
-	}
-	return [sha256.Size]byte(decoded), ""
 }
 
 // isHTTP reports whether s is one HTTP address. url.Parse takes two addresses with a comma between them for

@@ -55,7 +55,7 @@ func exported(t *testing.T) map[string]bool {
 	set.Render(func() []health.Resource {
 		return []health.Resource{{Name: "orders", LagSince: new(schemas.Instant)}}
 	})
-	orders.UnknownField("discount")
+	orders.UnknownFields([]string{"discount"})
 	for _, v := range []*prometheus.CounterVec{
 		kafka.Connects, kafka.Disconnects, kafka.ConnectErrors, kafka.WriteBytes, kafka.ReadBytes,
 		kafka.Throttled, kafka.RequestErrors, kafka.ProduceRecords, kafka.ProduceBytes,

@@ -75,8 +75,8 @@ func TestWorkflowsNameActionsByDigestAndSayTheVersion(t *testing.T) {
 	}
 }
 
-// writes reports whether permissions let a job change anything or speak for the repository. Nil is what GitHub
-// gives where a workflow says nothing, which may be everything.
+// writes reports whether permissions let a job change anything or speak for the repository. Nil is what
+// GitHub gives if a workflow says nothing, which may be everything.
 func writes(permissions any) bool {
 	rights, ok := permissions.(map[string]any)
 	if !ok {

@@ -28,8 +28,7 @@ func NewColumnDecoder(r *Resource, cols []pgconn.FieldDescription) (*ColumnDecod
 	if err != nil {
 		return nil, err
 	}
-	return &ColumnDecoder{encoder: encoder{res: r, nulls: map[string]int{}}, cols: slices.Clone(cols),
-		places: places}, nil
+	return &ColumnDecoder{encoder: newEncoder(r), cols: slices.Clone(cols), places: places}, nil
 }
 
 // Decode encodes one row: a value for each column, nil for NULL. Either the Record is good, or the Reject is

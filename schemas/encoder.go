@@ -20,6 +20,10 @@ type encoder struct {
 	nulls map[string]int // of isNull, since the last call of Nulls
 }
 
+func newEncoder(r *Resource) encoder {
+	return encoder{res: r, macs: make([]hash.Hash, len(r.Fields)), nulls: map[string]int{}}
+}
+
 // chunkSize is the memory in bytes that an encoder allocates at a time, for some ten thousand rows.
 const chunkSize = 1 << 20
 
@@ -35,9 +39,6 @@ func (e *encoder) reserve(size int) {
 
 // hash returns the HMAC of text under the key of field i. It is valid until the next call.
 func (e *encoder) hash(i int, text []byte) []byte {
-	if e.macs == nil {
-		e.macs = make([]hash.Hash, len(e.res.Fields))
-	}
 	mac := e.macs[i]
 	if mac == nil {
 		mac = hmac.New(sha256.New, e.res.Fields[i].key[:])

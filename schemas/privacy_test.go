@@ -224,16 +224,6 @@ func TestHashesOfAnEarlierReleaseAreRowsOfAnotherPolicy(t *testing.T) {
 	}
 }
 
-// In Go's mode fips140=only an HMAC with an empty key panics.
-func TestWithoutAHashNoHMACIsMade(t *testing.T) {
-	for _, r := range load(t).All() {
-		p := NewRowParser(r)
-		if _, rej := p.Parse([]byte(`{"id":7}`)); rej == nil || p.macs != nil {
-			t.Errorf("%s: reject %v, HMACs %v", r.Name, rej, p.macs)
-		}
-	}
-}
-
 // A row that cannot be published goes to the dead letters. More people may read them than the topic.
 func TestARejectShowsNoMoreThanTheTopicWould(t *testing.T) {
 	fields := map[string]Policy{"users.email": PolicyHash, "users.city": PolicyDrop, "users.state": PolicyMask,
@@ -244,7 +234,8 @@ func TestARejectShowsNoMoreThanTheTopicWould(t *testing.T) {
 	set := protected(t, fields)
 	_, rej := NewRowParser(set.Get("users")).Parse([]byte(row))
 	want := `{"id":7,"first_name":"xxx","email":"` + hashOf(t, "users.email", "ana@example.org") +
-		`","age":"99.9","city":null,"state":"xx 9","country":"99","postal_code":null,"gender":"(9 bytes, left out)",` +
+		`","age":"99.9","city":null,"state":"xx 9","country":"99","postal_code":null,` +
+		`"gender":"(9 bytes, left out)",` +
 		`"traffic_source":"(35 bytes, left out)",` +
 		times + `}`
 	if rej == nil || string(rej.Row) != want {
@@ -268,8 +259,8 @@ func TestARejectShowsNoMoreThanTheTopicWould(t *testing.T) {
 	}
 	eight := make([]byte, 8)
 	_, rej = d.Decode([][]byte{eight, []byte("Shipped"), eight, nil, eight})
-	want = `{"id":"0","status":"` + hashOf(t, "orders.status", "Shipped") + `","user_id":null,"created_at":null,` +
-		`"updated_at":"2000-01-01T00:00:00.000000Z"}`
+	want = `{"id":"0","status":"` + hashOf(t, "orders.status", "Shipped") + `","user_id":null,` +
+		`"created_at":null,"updated_at":"2000-01-01T00:00:00.000000Z"}`
 	if rej == nil || string(rej.Row) != want {
 		t.Errorf("got  %s\nwant %s", rej.Row, want)
 	}

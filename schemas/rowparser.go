@@ -57,7 +57,7 @@ const (
 
 // NewRowParser returns a parser for rows of r.
 func NewRowParser(r *Resource) *RowParser {
-	return &RowParser{encoder: encoder{res: r, nulls: map[string]int{}}, spans: make([]span, len(r.Fields)),
+	return &RowParser{encoder: newEncoder(r), spans: make([]span, len(r.Fields)),
 		missing: make([]int, len(r.Fields)), met: map[string]bool{}}
 }
 

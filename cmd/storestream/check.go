@@ -36,8 +36,8 @@ nothing fails, 1 otherwise.`,
 		Args: cobra.NoArgs,
 	}
 	asJSON := jsonFlag(cmd)
-	names := cmd.Flags().Bool("names", false, "name the fields that the schema does not know; a name may be a value, "+
-		"such as an e-mail address")
+	names := cmd.Flags().Bool("names", false, "name the fields that the schema does not know; a name may be a "+
+		"value, such as an e-mail address")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, set, err := env.load()
 		if err != nil {

@@ -2,9 +2,12 @@ package metrics
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/storestream/storestream/schemas"
 )
 
 // A counter that appears with its first event has no value before it, and no rate shows that event: the first
@@ -53,10 +56,17 @@ func TestWhatWasCountedIsReadBackForPeople(t *testing.T) {
 	if users.Published() != 12 || orders.Published() != 0 {
 		t.Errorf("%d and %d rows", users.Published(), orders.Published())
 	}
-	if !users.UnknownField("gift") || !users.UnknownField("discount") || users.UnknownField("gift") {
-		t.Error("a name is new once")
+	n, again := users.UnknownFields([]string{"gift", "discount"}), users.UnknownFields([]string{"gift"})
+	if n != 2 || again != 0 {
+		t.Errorf("%d names are new, and then %d: a name is new once", n, again)
 	}
-	if fields := users.Fields(); !slices.Equal(fields, []string{"discount", "gift"}) || len(orders.Fields()) != 0 {
-		t.Errorf("%v", fields)
+	if got := users.Fields(); !slices.Equal(got, []string{"discount", "gift"}) || len(orders.Fields()) != 0 {
+		t.Errorf("%v", got)
+	}
+	for i := range 1000 {
+		users.UnknownFields([]string{strconv.Itoa(i)})
+	}
+	if n := len(users.Fields()); n != schemas.MaxUnknown {
+		t.Errorf("%d names are remembered", n)
 	}
 }

@@ -34,7 +34,7 @@ type Resource struct {
 	Suppressed       func(...string) prometheus.Counter // by reason: rows that were read and not published
 
 	requests prometheus.Collector // the vector of HTTPRequests
-	unknown  prometheus.Counter   // see UnknownField
+	unknown  prometheus.Counter   // see UnknownFields
 
 	mu    sync.Mutex
 	names map[string]bool // of fields that the schema does not know
@@ -91,15 +91,19 @@ func newResource(reg prometheus.Registerer, name string) *Resource {
 	}
 }
 
-// UnknownField notes a field that the schema does not know, and reports whether its name is new. Each source
-// has a parser that finds names of its own accord.
-func (r *Resource) UnknownField(name string) (fresh bool) {
+// UnknownFields notes names of fields that the schema does not know, and returns how many of them are new.
+// Each source has a parser of its own, which finds names again.
+func (r *Resource) UnknownFields(names []string) (fresh int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if fresh = !r.names[name] && len(r.names) < schemas.MaxUnknown; fresh {
-		r.names[name] = true
-		r.unknown.Inc()
+	before := len(r.names)
+	for _, name := range names {
+		if len(r.names) < schemas.MaxUnknown {
+			r.names[name] = true
+		}
 	}
+	fresh = len(r.names) - before
+	r.unknown.Add(float64(fresh))
 	return fresh
 }
 

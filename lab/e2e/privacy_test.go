@@ -100,7 +100,8 @@ func TestAKeyIsRotatedAndEachRecordSaysWhichOneMadeItsHashes(t *testing.T) {
 	}
 	said, _, code := s.do("check")
 	after := regexp.MustCompile(`privacy\.key with the id ([0-9a-f]{16})`).FindStringSubmatch(said)
-	if code != 0 || after == nil || after[1] == before || !strings.Contains(said, "published under other policies") {
+	if code != 0 || after == nil || after[1] == before ||
+		!strings.Contains(said, "published under other policies") {
 		t.Fatalf("check names another key than %q, and says that its rows are there (%d):\n%s", before, code, said)
 	}
 	first.stop()

@@ -369,15 +369,9 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, w window, withCreated boo
 		a.Rows = append(a.Rows, row)
 	}
 	rd.rows = a.Rows
-	fields := 0
-	for _, name := range parser.Unknown() {
-		if rd.src.cfg.Metrics.UnknownField(name) {
-			fields++
-		}
-	}
-	if fields > 0 {
+	if n := rd.src.cfg.Metrics.UnknownFields(parser.Unknown()); n > 0 {
 		rd.src.cfg.Log.Info("the service sends fields that the schema does not know: they are ignored",
-			zap.Int("fields", fields), zap.String("do", "storestream check --names"))
+			zap.Int("fields", n), zap.String("do", "storestream check --names"))
 	}
 	if n := len(b.Rejects) - bad; n >= suspectRows && n == len(rows) {
 		first := b.Rejects[bad]

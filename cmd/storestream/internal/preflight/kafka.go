@@ -78,7 +78,7 @@ func rehearse(ctx context.Context, c Config, f *findings, name string) {
 			"it holds rows published under other policies for fields than privacy.fields says here")
 	}
 	if id := r.KeyID(); id != "" {
-		f.ok(topic, "its rows get hashes of the privacy.key with the id %s, in the header %s", id, schemas.HeaderKeyID)
+		f.ok(topic, "hashes are made with the privacy.key with the id %s (header %s)", id, schemas.HeaderKeyID)
 	}
 	if fields := r.PersonalInClear(); len(fields) > 0 {
 		f.add(Note, topic, "see that only those read it who need to ("+

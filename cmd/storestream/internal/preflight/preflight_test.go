@@ -259,8 +259,8 @@ func TestWhatIsWrongWithTheServiceIsNamed(t *testing.T) {
 	})
 	found := passing(t, s)
 	says(t, found, Warning, "service", "clock", "1h30m", "NTP")
-	says(t, found, Note, "service", "users", " that the schema does not know, not published: `storestream check "+
-		"--names`", "User.avsc", `docs/operations.md, "A field is added"`)
+	says(t, found, Note, "service", "users", " that the schema does not know, not published: `storestream "+
+		"check --names`", "User.avsc", `docs/operations.md, "A field is added"`)
 
 	s = withService(t, answering(func(r *http.Request) storefake.Fault {
 		if strings.HasSuffix(r.URL.Path, "store-users") {

@@ -101,16 +101,15 @@ func tryDatabase(ctx context.Context, c Config, f *findings) {
 
 // unknown reports fields of the source that the schema of r does not know.
 func (f *findings) unknown(c Config, r *schemas.Resource, fields []string) {
-	if len(fields) == 0 {
-		return
-	}
 	names := "`storestream check --names` names them"
 	if c.Names {
 		names = strings.Join(fields, ", ")
 	}
-	f.add(Note, r.Name, fmt.Sprintf("to publish one, add it to %s.avsc in schemas.dir: docs/operations.md, %q",
-		r.RecordName, "A field is added"), "%s that the schema does not know, not published: %s",
-		terminal.Plural(len(fields), "field"), names)
+	if len(fields) > 0 {
+		f.add(Note, r.Name, fmt.Sprintf("to publish one, add it to %s.avsc in schemas.dir: docs/operations.md, %q",
+			r.RecordName, "A field is added"), "%s that the schema does not know, not published: %s",
+			terminal.Plural(len(fields), "field"), names)
+	}
 }
 
 // readAll reads the resources side by side.
