@@ -73,7 +73,7 @@ func play(ctx context.Context, s *stage) (*result, error) {
 	for _, resource := range storefake.Names() {
 		r.marks[resource], _ = s.tail.lastMark(resource)
 	}
-	r.letters, r.loads = s.tail.lettered, s.tail.loads()
+	r.letters, r.loads, r.asked = s.tail.lettered, s.tail.loads(), s.tail.asked()
 	if s.tail.err != nil {
 		r.wrong = append(r.wrong, s.tail.err)
 	}
@@ -153,6 +153,7 @@ func (c *course) recover(ctx context.Context, r *result) error {
 	if err := c.stage.fleet.start(); err != nil {
 		return err
 	}
+	c.stage.resume(ctx, "--all") // Kafka may have been away when that was asked for before
 	c.stage.journal.say("all is repaired; waiting until changes flow again")
 	well, cancel := context.WithTimeout(ctx, wellWithin)
 	defer cancel()
@@ -215,7 +216,7 @@ func (c *course) converge(ctx context.Context, r *result) error {
 				continue
 			}
 			if still = append(still, resource); why == "" {
-				why = "a replay, a sweep or an erasure is not finished"
+				why = "a replay, a sweep, an erasure or a pause is not finished"
 			}
 			reasons[resource] = why
 			if promised[resource] && (v.lost.n > 0 || !c.stage.excuses.onlySetBack(resource, v.staleIDs)) &&
