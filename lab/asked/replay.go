@@ -24,6 +24,7 @@ func (r *Replay) isPart() bool { return !r.To.IsZero() }
 // Result is the result of a replay. Left is what it left and why, or "".
 type Result struct {
 	Request int64  `json:"request"`
+	Rows    int64  `json:"rows"`
 	Left    string `json:"left"`
 }
 

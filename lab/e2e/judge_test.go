@@ -171,6 +171,7 @@ func (s *stack) asked(resource string, records []record) []asked.Course {
 	}
 	replays := asked.Courses(marks)
 	for _, c := range replays {
+		s.t.Logf("%s: replay %d of %v ended with %+v", resource, c.Request, c.Owners, c.Result)
 		if c.To.IsZero() {
 			continue // a reset has begun it
 		}

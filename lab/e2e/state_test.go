@@ -163,9 +163,10 @@ func (p *process) metric(name, resource string, labels ...string) float64 {
 }
 
 // mark is a watermark, as far as tests look at it. Request is that of the last request accepted; Replay and
-// Sweep are nil when none is in hand.
+// Sweep are nil when none is in hand. AsOf is of the year 1 before the first load is complete.
 type mark struct {
 	asked.Mark
+	AsOf   time.Time `json:"as_of"`
 	Sweep  *json.RawMessage
 	Erased []struct{ ID int64 }
 }
