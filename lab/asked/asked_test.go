@@ -64,7 +64,7 @@ func TestACourseEndsWithTheWatermarkThatLacksTheReplay(t *testing.T) {
 		cancelled bool
 		owners    []string
 	}{
-		{1, 14, true, false, []string{"a"}},
+		{1, 14, true, false, []string{"a", "b"}},
 		{3, 25, false, false, []string{"a", "b"}}, // cancelled behind the other
 		{2, 24, false, false, []string{"b"}},      // the later reset goes on with it
 		{4, 25, true, true, []string{"b"}},

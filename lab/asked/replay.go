@@ -33,7 +33,7 @@ type Course struct {
 	Replay
 	// Result is nil while it is in hand, if another reset goes on with it, and if it was cancelled behind others.
 	Result *Result
-	// Owners wrote the watermarks in which it was in hand, in order.
+	// Owners wrote the watermarks from its acceptance to its end, in order.
 	Owners []string
 	over   []int64 // the data topic's ends then, or nil while it is in hand
 }
@@ -53,17 +53,22 @@ func Courses(marks []Mark) (all []Course) {
 			if i < 0 {
 				i, all = len(all), append(all, Course{Replay: r})
 			}
-			if c := &all[i]; !slices.Contains(c.Owners, m.Instance) {
-				c.Owners = append(c.Owners, m.Instance)
-			}
+			all[i].ownedBy(m.Instance)
 		}
 		for i := range all {
 			if c := &all[i]; c.over == nil && !m.has(c.Request) {
 				c.over, c.Result = append([]int64{}, m.Ends...), m.resultOf(c.Request)
+				c.ownedBy(m.Instance)
 			}
 		}
 	}
 	return all
+}
+
+func (c *Course) ownedBy(instance string) {
+	if !slices.Contains(c.Owners, instance) {
+		c.Owners = append(c.Owners, instance)
+	}
 }
 
 // Cancelled reports whether its result says that it was cancelled.

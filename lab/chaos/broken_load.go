@@ -61,7 +61,12 @@ func loseOwner(ctx context.Context, s *stage, e event, ask func(context.Context)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, toBroker(s).repair()) }()
-	owner, err := awaitInside(ctx, s, e, ask, inside)
+	var asking sync.WaitGroup
+	defer asking.Wait() // it may be over before the command is
+	if ask != nil {
+		asking.Go(func() { ask(ctx) })
+	}
+	owner, err := awaitInside(ctx, s, e.resources[0], inside)
 	if err != nil {
 		return nil, err
 	}
@@ -77,19 +82,13 @@ func loseOwner(ctx context.Context, s *stage, e event, ask func(context.Context)
 	return func() error { until(ctx, over); return back() }, err
 }
 
-// awaitInside waits until inside is true, and returns the owner.
-func awaitInside(ctx context.Context, s *stage, e event, ask func(context.Context), inside func(*mark) bool) (
-	*instance, error) {
+// awaitInside waits until inside is true of the resource's newest watermark, and returns the owner.
+func awaitInside(ctx context.Context, s *stage, resource string, inside func(*mark) bool) (*instance, error) {
 	ctx, cancel := context.WithTimeout(ctx, loadPatience)
 	defer cancel()
-	var asking sync.WaitGroup
-	defer asking.Wait()
-	if ask != nil {
-		asking.Go(func() { ask(ctx) }) // it may be over before the command is
-	}
 	for again := time.Tick(100 * time.Millisecond); ; {
 		more := s.tail.more()
-		m, _ := s.tail.lastMark(e.resources[0])
+		m, _ := s.tail.lastMark(resource)
 		if owner := s.fleet.named(m.Instance); inside(&m) && owner != nil {
 			return owner, nil
 		}
@@ -97,7 +96,7 @@ func awaitInside(ctx context.Context, s *stage, e event, ask func(context.Contex
 		case <-more:
 		case <-again:
 		case <-ctx.Done():
-			return nil, notPlayed(fmt.Sprintf("its middle was not seen in %s", e.resources[0]))
+			return nil, notPlayed(fmt.Sprintf("its middle was not seen in %s", resource))
 		}
 	}
 }

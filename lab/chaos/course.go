@@ -212,7 +212,8 @@ func (c *course) converge(ctx context.Context, r *result) error {
 			}
 			why := v.difference()
 			if why == "" && c.stage.tail.carriedOut(resource, sweeps) {
-				c.stage.journal.say("%s is the service's after %s", resource, short(time.Since(quiet)))
+				c.stage.journal.say("%s is the service's after %s%s", resource, short(time.Since(quiet)),
+					waited(reasons[resource]))
 				continue
 			}
 			if still = append(still, resource); why == "" {
@@ -241,6 +242,14 @@ func (c *course) converge(ctx context.Context, r *result) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// waited says what a resource waited for last, if it did.
+func waited(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": before, " + reason
 }
 
 // catchUp reads the topics to their end, or for as long as within.

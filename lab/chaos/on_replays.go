@@ -13,7 +13,7 @@ import (
 // What an operator asks for beside all mishaps: replays of a part, cancels and pauses. They have a deck and
 // chances of their own. So the mishaps of a seed stay what they were before there was any of these.
 var besideKinds = []*kind{
-	{name: "replay of a range of", weight: 3, hits: nothing,
+	{name: "replay of a range of", weight: 2, hits: nothing,
 		details: func(d draw, _ *plan, e *event) { someNames(d, e); aRange(d, e) }, do: replayRange},
 	{name: "replay by id of", weight: 2, hits: nothing,
 		details: func(d draw, _ *plan, e *event) { oneName(d, e); e.count = 1 + d.IntN(20) }, do: replayRows},
@@ -121,17 +121,23 @@ func calledOff(ask func(context.Context, *stage, event) (func() error, error)) f
 	}
 }
 
-// breakCancel asks for a reset and for its end. The owner is lost before it has read of the end, or at the
-// takeover that follows it.
+// breakCancel asks for a reset and, once that is in hand, for its end. The owner is lost before it has read of
+// the end, or at the takeover that follows it.
 func breakCancel(ctx context.Context, s *stage, e event) (func() error, error) {
 	before, _ := s.tail.lastMark(e.resources[0])
+	inHand := func(m *mark) bool { return m.Replay != nil }
 	ask := func(ctx context.Context) {
 		_, _ = reset(ctx, s, e)
+		if _, err := awaitInside(ctx, s, e.resources[0], inHand); err != nil {
+			s.journal.say("%v", err)
+		}
 		s.cancel(ctx, e.resources...)
 	}
+	if e.count == 0 {
+		return loseOwner(ctx, s, e, ask, inHand)
+	}
 	return loseOwner(ctx, s, e, ask, func(m *mark) bool {
-		cancelled := m.Replayed != nil && m.Replayed.Left == "cancelled" && m.Replayed.Request > before.Request
-		return e.count == 0 && m.Replay != nil || e.count == 1 && cancelled
+		return m.Replayed != nil && m.Replayed.Left == "cancelled" && m.Replayed.Request > before.Request
 	})
 }
 
