@@ -77,12 +77,13 @@ func TopicID(ctx context.Context, c *Cluster, resource string) (string, error) {
 }
 
 // anew returns the watermark by which the topic of r with this id is filled from the start. The requests
-// that were carried out and the fields of the source stay known. Written stays, because it orders watermarks.
-// A topic that lost its end still holds rows, and they may have been published under other policies.
+// that were carried out and the fields of the source stay known. A pause goes on, whatever the topic holds.
+// Written stays, because it orders watermarks. A topic that lost its end still holds rows, and they may have
+// been published under other policies.
 func anew(mark *watermark.Watermark, id string, r *schemas.Resource) watermark.Watermark {
 	fresh := watermark.New(mark.Resource)
 	fresh.Request, fresh.RequestUID = mark.Request, mark.RequestUID
-	fresh.Fields, fresh.Written = mark.Fields, mark.Written
+	fresh.Fields, fresh.Written, fresh.Pause = mark.Fields, mark.Written, mark.Pause
 	if !differ(id, mark.TopicID) {
 		fresh.Policies = heldPolicies(mark.Policies, r)
 	}

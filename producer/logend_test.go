@@ -463,6 +463,22 @@ func TestRowsOfAnotherPolicyAreNotForgottenWithTheWatermark(t *testing.T) {
 	}
 }
 
+// A person pauses a resource to make its topic anew, such as with more partitions.
+func TestAPauseGoesOnInATopicThatWasMadeAnew(t *testing.T) {
+	s := newStage(t)
+	cluster := s.cluster("a", nil)
+	session := s.take(cluster)
+	tx := next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"))
+	tx.Watermark.Pause = &watermark.Pause{By: "bob@shop"}
+	s.commit(session, tx)
+	session.Close()
+	s.remake(cluster, "store.orders")
+	got := s.take(s.cluster("b", nil)).Watermark()
+	if got.Rows != 0 || got.Pause == nil || got.Pause.By != "bob@shop" {
+		t.Errorf("%d rows, pause %+v; expected a first load that rests", got.Rows, got.Pause)
+	}
+}
+
 // putWatermark writes a watermark as another program might.
 func (s *stage) putWatermark(mark watermark.Watermark) {
 	s.t.Helper()

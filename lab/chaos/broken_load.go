@@ -15,13 +15,13 @@ import (
 const (
 	byStop           = "SIGSTOP"
 	byKillAndRewrite = "kill -9 and CLUSTER"
-	// loadPatience bounds the wait for the middle of a load, also of the first one.
+	// loadPatience bounds the wait for the middle of a load, also of the first one, or of a replay.
 	loadPatience = 20 * time.Second
 )
 
 // brokenLoad takes the owner from a table in the middle of its load. The successor has to go on at the place
 // in the watermark, or to begin again if the table was rewritten meanwhile. A plan begins with one, of the
-// first load. Kafka is far away until then: otherwise a load takes a tenth of a second.
+// first load.
 var brokenLoad = &kind{name: "load broken off by", weight: 5, hits: everyInstance, also: theBroker,
 	least: 0, most: 10 * time.Second, needs: overLargeTables,
 	details: func(d draw, p *plan, e *event) {
@@ -32,55 +32,71 @@ var brokenLoad = &kind{name: "load broken off by", weight: 5, hits: everyInstanc
 		}
 	},
 	do: func(ctx context.Context, s *stage, e event) (undo func() error, err error) {
-		if err := toBroker(s).poison(toxic{"latency", downstream, 100}); err != nil {
-			return nil, err
+		var ask func(context.Context) // nil while the first load is still to come
+		if _, began := s.tail.lastMark(e.resources[0]); began {
+			ask = func(ctx context.Context) { _, _ = reset(ctx, s, e) }
 		}
-		defer func() { err = errors.Join(err, toBroker(s).repair()) }()
-		owner, err := awaitLoad(ctx, s, e)
-		if err != nil {
-			return nil, err
+		undo, err = loseOwner(ctx, s, e, ask, func(m *mark) bool {
+			s.load.commitAll() // a load begins beside no older transaction
+			return m.Load.inside()
+		})
+		if m, _ := s.tail.lastMark(e.resources[0]); err == nil && m.Load != nil {
+			s.journal.say("%s has loaded %d of %d blocks of %s", m.Instance, m.Load.Block, m.Load.Blocks,
+				e.resources[0])
 		}
-		over, back := time.Now().Add(e.length), owner.start
-		switch e.how {
-		case byTerm:
-			owner.terminate()
-		case byStop:
-			err, back = owner.signal(syscall.SIGSTOP), func() error { return owner.signal(syscall.SIGCONT) }
-		default:
-			err = owner.kill()
-		}
-		if e.how == byKillAndRewrite {
+		if err == nil && e.how == byKillAndRewrite {
 			if err := rewriteTable(ctx, s, byCluster, e.resources[0]); err != nil {
 				s.journal.say("%v", err)
 			}
 		}
-		return func() error { until(ctx, over); return back() }, err
+		return undo, err
 	}}
 
-// awaitLoad waits for the middle of a load, and returns the table's owner. Unless the first load is still to
-// come, it asks for one. A load begins beside no older transaction, so those that are open commit soon.
-func awaitLoad(ctx context.Context, s *stage, e event) (*instance, error) {
+// loseOwner takes the owner from a resource in the middle of something: while inside is true of its newest
+// watermark. e.how says how, and when the event is over the instance is back. ask, if not nil, asks for that
+// something. Kafka is far away until then: otherwise it takes a tenth of a second.
+func loseOwner(ctx context.Context, s *stage, e event, ask func(context.Context),
+	inside func(*mark) bool) (undo func() error, err error) {
+	if err := toBroker(s).poison(toxic{"latency", downstream, 100}); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, toBroker(s).repair()) }()
+	var asking sync.WaitGroup
+	defer asking.Wait() // it may be over before the command is
+	if ask != nil {
+		asking.Go(func() { ask(ctx) })
+	}
+	owner, err := awaitInside(ctx, s, e.resources[0], inside)
+	if err != nil {
+		return nil, err
+	}
+	over, back := time.Now().Add(e.length), owner.start
+	switch e.how {
+	case byTerm:
+		owner.terminate()
+	case byStop:
+		err, back = owner.signal(syscall.SIGSTOP), func() error { return owner.signal(syscall.SIGCONT) }
+	default:
+		err = owner.kill()
+	}
+	return func() error { until(ctx, over); return back() }, err
+}
+
+// awaitInside waits until inside is true of the resource's newest watermark, and returns the owner.
+func awaitInside(ctx context.Context, s *stage, resource string, inside func(*mark) bool) (*instance, error) {
 	ctx, cancel := context.WithTimeout(ctx, loadPatience)
 	defer cancel()
-	var asking sync.WaitGroup
-	defer asking.Wait()
-	if _, began := s.tail.lastMark(e.resources[0]); began {
-		asking.Go(func() { _, _ = reset(ctx, s, e) }) // the load may be over before the command is
-	}
-	for hurry := time.Tick(100 * time.Millisecond); ; {
-		s.load.commitAll()
+	for again := time.Tick(100 * time.Millisecond); ; {
 		more := s.tail.more()
-		m, _ := s.tail.lastMark(e.resources[0])
-		if owner := s.fleet.named(m.Instance); m.Load.inside() && owner != nil {
-			s.journal.say("%s has loaded %d of %d blocks of %s", m.Instance, m.Load.Block, m.Load.Blocks,
-				e.resources[0])
+		m, _ := s.tail.lastMark(resource)
+		if owner := s.fleet.named(m.Instance); inside(&m) && owner != nil {
 			return owner, nil
 		}
 		select {
 		case <-more:
-		case <-hurry:
+		case <-again:
 		case <-ctx.Done():
-			return nil, notPlayed(fmt.Sprintf("the middle of a load of %s was not seen", e.resources[0]))
+			return nil, notPlayed(fmt.Sprintf("its middle was not seen in %s", resource))
 		}
 	}
 }

@@ -73,7 +73,7 @@ func play(ctx context.Context, s *stage) (*result, error) {
 	for _, resource := range storefake.Names() {
 		r.marks[resource], _ = s.tail.lastMark(resource)
 	}
-	r.letters, r.loads = s.tail.lettered, s.tail.loads()
+	r.letters, r.loads, r.asked = s.tail.lettered, s.tail.loads(), s.tail.asked()
 	if s.tail.err != nil {
 		r.wrong = append(r.wrong, s.tail.err)
 	}
@@ -153,6 +153,7 @@ func (c *course) recover(ctx context.Context, r *result) error {
 	if err := c.stage.fleet.start(); err != nil {
 		return err
 	}
+	c.stage.resume(ctx, "--all") // Kafka may have been away when that was asked for before
 	c.stage.journal.say("all is repaired; waiting until changes flow again")
 	well, cancel := context.WithTimeout(ctx, wellWithin)
 	defer cancel()
@@ -211,11 +212,12 @@ func (c *course) converge(ctx context.Context, r *result) error {
 			}
 			why := v.difference()
 			if why == "" && c.stage.tail.carriedOut(resource, sweeps) {
-				c.stage.journal.say("%s is the service's after %s", resource, short(time.Since(quiet)))
+				c.stage.journal.say("%s is the service's after %s%s", resource, short(time.Since(quiet)),
+					waited(reasons[resource]))
 				continue
 			}
 			if still = append(still, resource); why == "" {
-				why = "a replay, a sweep or an erasure is not finished"
+				why = "a replay, a sweep, an erasure or a pause is not finished"
 			}
 			reasons[resource] = why
 			if promised[resource] && (v.lost.n > 0 || !c.stage.excuses.onlySetBack(resource, v.staleIDs)) &&
@@ -240,6 +242,14 @@ func (c *course) converge(ctx context.Context, r *result) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// waited says what a resource waited for last, if it did.
+func waited(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": before, " + reason
 }
 
 // catchUp reads the topics to their end, or for as long as within.

@@ -16,6 +16,7 @@
 //	fleet.go, instance.go, page.go              storestream itself, and its pages
 //	operator.go                                 the person on call
 //	killed_sweep.go, broken_load.go             kills in the middle of something
+//	on_replays.go                               replays of parts, cancels and pauses, beside the mishaps
 //	load.go, job.go, probes.go                  the writers
 //	tail.go, decode.go, report.go               the reader of the topics, and the judge
 //	stage.go, course.go, patience.go, result.go the whole, the course of a run, and its report

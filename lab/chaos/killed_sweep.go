@@ -70,9 +70,14 @@ func (k *killedSweep) after(ctx context.Context) error {
 
 // backsOff says whether a successor has polled and leaves the sweep for later.
 func (k *killedSweep) backsOff() (text string, all bool) {
+	handedOver := false // for a replay or a pause, between the look and the kill
 	for _, m := range k.stage.tail.marksFrom(k.resource, k.from) {
 		if m.Instance == k.name || m.Sweep == nil {
+			handedOver = m.Instance == k.name && m.Sweep != nil && m.Sweep.Tried.IsZero()
 			continue
+		}
+		if handedOver {
+			return k.name + " had handed the sweep of " + k.resource + " over before it died", true
 		}
 		if m.Sweep.Request > k.request {
 			return "a later request asks for a sweep of " + k.resource, true

@@ -107,32 +107,41 @@ func (e event) String() string {
 }
 
 // kinds is everything that may happen.
-func kinds() []*kind {
+func kinds() []*kind { return slices.Concat(mishapKinds(), besideKinds) }
+
+// mishapKinds are the mishaps, and what an operator asks for among them.
+func mishapKinds() []*kind {
 	return slices.Concat(instanceKinds, []*kind{brokenLoad}, brokerKinds, databaseKinds, sessionKinds,
 		serviceKinds, answerKinds, clockKinds, restoreKinds, registryKinds, rowKinds, requestKinds)
+}
+
+// deck has the cards of all kinds that a plan may have. It is played to its end, and then shuffled anew.
+type deck struct{ cards, left []*kind }
+
+func (p *plan) newDeck(of []*kind) *deck {
+	k := &deck{}
+	for _, one := range of {
+		if one.fits(p) && p.wants(one) {
+			k.cards = append(k.cards, slices.Repeat([]*kind{one}, one.weight)...)
+		}
+	}
+	return k
+}
+
+func (k *deck) deal(d draw) *kind {
+	if len(k.left) == 0 {
+		k.left = slices.Clone(k.cards)
+		d.Shuffle(len(k.left), func(i, j int) { k.left[i], k.left[j] = k.left[j], k.left[i] })
+	}
+	card := k.left[0]
+	k.left = k.left[1:]
+	return card
 }
 
 // drawEvents deals rounds of one to three mishaps at once, with a calm after each, from decks that hold every
 // kind.
 func (p *plan) drawEvents(d draw) {
-	var cards []*kind
-	for _, k := range kinds() {
-		if k.fits(p) && p.wants(k) {
-			for range k.weight {
-				cards = append(cards, k)
-			}
-		}
-	}
-	var deck []*kind
-	deal := func() *kind {
-		if len(deck) == 0 {
-			deck = slices.Clone(cards)
-			d.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
-		}
-		k := deck[0]
-		deck = deck[1:]
-		return k
-	}
+	deck := p.newDeck(mishapKinds())
 	at := d.between(2*time.Second, 5*time.Second)
 	if brokenLoad.fits(p) && p.wants(brokenLoad) { // the first load
 		first := p.drawEvent(d, brokenLoad, 0)
@@ -140,10 +149,10 @@ func (p *plan) drawEvents(d draw) {
 		p.events = append(p.events, first)
 		at += first.length
 	}
-	for at < p.length && len(cards) > 0 {
+	for at < p.length && len(deck.cards) > 0 {
 		end, busy := at, map[target]bool{}
 		for range oneOf(d, 1, 1, 2, 3) {
-			k := deal()
+			k := deck.deal(d)
 			e := p.drawEvent(d, k, at)
 			if !free(busy, k.hits) || !free(busy, k.also) {
 				continue // the card is lost: seldom, and it comes again with the next deck
@@ -156,6 +165,38 @@ func (p *plan) drawEvents(d draw) {
 		}
 		at = end + d.between(3*time.Second, 12*time.Second)
 	}
+	p.sort()
+}
+
+// drawBeside deals what an operator asks for beside the mishaps, one after the other, once the instances have
+// begun. What has no room yet comes later.
+func (p *plan) drawBeside(d draw) {
+	deck := p.newDeck(besideKinds)
+	for at := d.between(15*time.Second, 20*time.Second); at < p.length && len(deck.cards) > 0; {
+		e := p.drawEvent(d, deck.deal(d), at)
+		for !p.hasRoom(e) {
+			e.at += time.Second
+		}
+		if e.at < p.length {
+			p.events = append(p.events, e)
+		}
+		at += d.between(3*time.Second, 8*time.Second)
+	}
+	p.sort()
+}
+
+// hasRoom says whether nothing else in the plan makes the event's parts busy at its time.
+func (p *plan) hasRoom(e event) bool {
+	busy := map[target]bool{}
+	for _, o := range p.events {
+		if o.at < e.at+e.length+e.kind.takes && e.at < o.at+o.length+o.kind.takes {
+			busy[o.kind.hits], busy[o.kind.also] = true, true
+		}
+	}
+	return free(busy, e.kind.hits) && free(busy, e.kind.also)
+}
+
+func (p *plan) sort() {
 	slices.SortStableFunc(p.events, func(a, b event) int { return int(a.at - b.at) })
 }
 

@@ -78,7 +78,7 @@ func (f *fleet) blocked(ctx context.Context, name, want string, since []int64) (
 			continue
 		}
 		for _, r := range p.Resources {
-			if r.Name != name || !r.Owned || r.State == "resuming" {
+			if r.Name != name || !r.Owned || r.State == "resuming" || r.State == "paused" {
 				continue
 			}
 			if text = "no page says that it is blocked"; !strings.Contains(r.Why, want) {
@@ -105,7 +105,7 @@ func (f *fleet) suffers(ctx context.Context, refused, code string) string {
 			continue
 		}
 		for _, r := range p.Resources {
-			if r.Owned && strings.Contains(r.Why, code) && (r.Name != refused || r.State == "blocked") {
+			if r.Owned && r.State != "paused" && strings.Contains(r.Why, code) && (r.Name != refused || r.State == "blocked") {
 				return fmt.Sprintf("%s shows %s as %s: %s", i.name(), r.Name, r.State, r.Why)
 			}
 		}

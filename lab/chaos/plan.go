@@ -78,12 +78,14 @@ func (m memory) whole() int { return (int(m) + 1<<10 - 1) >> 10 }
 // tooManyRows is half as many again as fit.
 func (m memory) tooManyRows() int { return int(m) << 10 / 24 * 3 / 2 }
 
-// Streams of chance: another kind of mishap must not change the readings.
+// Streams of chance: another kind of mishap must not change the readings, and another request of an operator
+// must not change the mishaps.
 const (
 	streamTerms = iota + 1
 	streamReadings
 	streamEvents
 	streamLoad
+	streamBeside
 )
 
 // newPlan draws a plan. The same terms give the same plan.
@@ -106,6 +108,7 @@ func newPlan(t terms) plan {
 	p.traffic = oneOf(d, 8., 15., 25.)
 	p.drawService(draw{rand.New(rand.NewPCG(t.seed, streamReadings))})
 	p.drawEvents(draw{rand.New(rand.NewPCG(t.seed, streamEvents))})
+	p.drawBeside(draw{rand.New(rand.NewPCG(t.seed, streamBeside))})
 	return p
 }
 

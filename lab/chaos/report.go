@@ -5,6 +5,8 @@ import (
 	"math/big"
 	"slices"
 	"time"
+
+	"github.com/storestream/storestream/lab/asked"
 )
 
 // report is the verdict on one resource's topic. The lists name the first offenders.
@@ -44,30 +46,6 @@ func (f *findings) add(format string, args ...any) {
 // nil.
 type row map[string]any
 
-// replay is a reset that an owner accepted: watermark.replay.
-type replay struct {
-	request int64
-	from    time.Time
-	ends    []int64 // of the data topic's partitions at that time
-}
-
-// covers says whether the replay explains that the version at offset first is there again as v.
-func (r *replay) covers(v version, first int64) bool {
-	return int(v.partition) < len(r.ends) && v.millis >= r.from.UnixMilli() && first < r.ends[v.partition] &&
-		r.ends[v.partition] <= v.offset
-}
-
-// replaysOf lists the replays that a resource's watermarks speak of.
-func replaysOf(marks []mark) []replay {
-	var all []replay
-	for _, m := range marks {
-		if r := m.Replay; r != nil && (len(all) == 0 || all[len(all)-1].request != r.Request) {
-			all = append(all, replay{r.Request, r.From, r.Ends})
-		}
-	}
-	return all
-}
-
 // judgeOrder goes through a topic's records, in offset order within each partition. setBack has the instants
 // to which the service itself has set a row's updated_at back. The row's next version that the topic gets is
 // of that instant, or of a later one if the row has changed once more. A created_at that the id has not had
@@ -77,7 +55,7 @@ func replaysOf(marks []mark) []replay {
 //
 // now are the service's rows at the end. A step back to one of these was the service's own: a transaction
 // that began earlier wrote the row later.
-func (j *report) judgeOrder(versions []version, replays []replay, rewrites []rewrite,
+func (j *report) judgeOrder(versions []version, replays []asked.Course, rewrites []rewrite,
 	setBack func(id int64) []int64, now map[int64]row) {
 	type content struct {
 		id   int64
@@ -135,8 +113,7 @@ func (j *report) judgeOrder(versions []version, replays []replay, rewrites []rew
 		switch {
 		case !again:
 		case slices.Contains(setBack(v.id), v.millis),
-			slices.ContainsFunc(replays, func(r replay) bool { return r.covers(v, before.offset) }),
-			excused(i, v, c):
+			asked.Covered(replays, v.asked(), before.offset), excused(i, v, c):
 			j.repeated++
 		default:
 			j.twice.add("%s %d: the version of %s is there twice, at offsets %d and %d of partition %d", j.resource,
@@ -235,32 +212,36 @@ func show(v any) any {
 	return v
 }
 
-// judgeReplays checks that each reset has sent every row since its time again, but rows that the service may
-// have hidden. newest is from the topic, rows from the service.
-func (j *report) judgeReplays(asks []ask, marks []mark, rows map[int64]row, newest map[int64]*record,
+// asked returns what package asked reads of a record.
+func (v *version) asked() asked.Version {
+	return asked.Version{ID: v.id, Millis: v.millis, Partition: v.partition, Offset: v.offset}
+}
+
+// judgeReplays checks that each replay that has ended by itself has sent every row that it wants again, but
+// rows that it says it left, and those that the service may have hidden. newest is from the topic, rows from the
+// service.
+func (j *report) judgeReplays(replays []asked.Course, rows map[int64]row, newest map[int64]*record,
 	mayHide func(millis int64) bool) {
-	for _, a := range asks {
-		if a.Resource != j.resource || a.Kind != "reset" {
-			continue
-		}
-		i := slices.IndexFunc(marks, func(m mark) bool { return m.Request >= a.id })
-		if i < 0 {
-			j.broken.add("%s: request %d was never accepted", j.resource, a.id)
-			continue
-		}
-		if marks[i].Replay == nil {
-			j.broken.add("%s: request %d was accepted without a replay", j.resource, a.id)
-			continue
-		}
-		ends := marks[i].Replay.Ends
-		for id, r := range newest {
-			if _, there := rows[id]; there && !r.gone && r.millis > a.To.UnixMilli() && r.offset < ends[r.partition] &&
-				!mayHide(r.millis) {
-				j.omitted.add("%s %d (updated_at %s, partition %d, offset %d) was not sent again by request %d, "+
-					"to %s, accepted at offset %d", j.resource, id,
-					instant(r.millis), r.partition, r.offset, a.id, a.To, ends[r.partition])
+	for _, c := range replays {
+		for _, v := range c.Omitted(func(yield func(asked.Version) bool) {
+			for id, r := range newest {
+				if _, there := rows[id]; there && !r.gone && !mayHide(r.millis) && !yield(r.asked()) {
+					return
+				}
 			}
+		}) {
+			j.omitted.add("%s %d (updated_at %s, partition %d, offset %d) was not sent again by request %d, "+
+				"from %s, accepted at offset %d, with the result %+v", j.resource, v.ID, instant(v.Millis),
+				v.Partition, v.Offset, c.Request, c.From, c.Ends[v.Partition], *c.Result)
 		}
+	}
+}
+
+// judgeRequests checks that the owners have done what was asked of them, and nothing in a pause.
+func (j *report) judgeRequests(asks []asked.Ask, marks []mark) {
+	mine := slices.DeleteFunc(slices.Clone(asks), func(a asked.Ask) bool { return a.Resource != j.resource })
+	for _, text := range asked.Wrong(mine, asMarks(marks)) {
+		j.broken.add("%s: %s", j.resource, text)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"math/big"
 	"testing"
 	"time"
+
+	"github.com/storestream/storestream/lab/asked"
 )
 
 // Each thing that the harness is there to find must be found, and named as what it is.
@@ -16,18 +18,20 @@ func never(int64) []int64 { return nil }
 func TestJudgeFindsAVersionThatIsThereTwiceUnlessAReplayCoversIt(t *testing.T) {
 	versions := []version{{offset: 3, id: 1, millis: at(10), hash: 7},
 		{offset: 8, id: 1, millis: at(10), hash: 7}}
-	from := func(second int) time.Time { return time.UnixMilli(at(second)) }
+	reset := func(from int, end int64) []asked.Course {
+		return []asked.Course{{Replay: asked.Replay{Request: 1, From: time.UnixMilli(at(from)), Ends: []int64{end}}}}
+	}
 	for name, c := range map[string]struct {
-		replays  []replay
+		replays  []asked.Course
 		rewrites []rewrite
 		twice    int
 	}{
 		"no replay":                       {nil, nil, 1},
-		"a replay between":                {[]replay{{1, from(5), []int64{6}}}, nil, 0},
-		"a replay from the row's instant": {[]replay{{1, from(10), []int64{8}}}, nil, 0},
-		"a replay from a later time":      {[]replay{{1, from(11), []int64{6}}}, nil, 1},
-		"a replay accepted before both":   {[]replay{{1, from(5), []int64{3}}}, nil, 1},
-		"a replay accepted after both":    {[]replay{{1, from(5), []int64{9}}}, nil, 1},
+		"a replay between":                {reset(5, 6), nil, 0},
+		"a replay from the row's instant": {reset(10, 8), nil, 0},
+		"a replay from a later time":      {reset(11, 6), nil, 1},
+		"a replay accepted before both":   {reset(5, 3), nil, 1},
+		"a replay accepted after both":    {reset(5, 9), nil, 1},
 		"a restore between":               {nil, []rewrite{{at(5), 1}}, 0},
 		"a restore after both":            {nil, []rewrite{{at(5), 2}}, 1},
 		"a restore of settled rows":       {nil, []rewrite{{at(10), 1}}, 1},
@@ -173,23 +177,27 @@ func TestJudgeFindsRowsThatAReplayLeftOut(t *testing.T) {
 	}
 	x := newExcuses()
 	x.steppedBack(time.UnixMilli(at(21)), time.UnixMilli(at(21)).Sub(time.UnixMilli(at(15))))
-	asked := []ask{{id: 7, Resource: "orders", Kind: "reset", To: time.UnixMilli(at(5))}}
-	accepted := mark{Request: 7}
-	accepted.Replay = &replaying{Request: 7, From: time.UnixMilli(at(5)), Ends: []int64{10}}
-	j := report{resource: "orders"}
-	if j.judgeReplays(asked, []mark{{Request: -1}, accepted}, rows, newest, x.mayHide); j.omitted.n != 1 ||
-		j.broken.n != 0 {
-		t.Errorf("%+v, want one left out", j)
+	replay := asked.Replay{Request: 7, From: time.UnixMilli(at(5)), Ends: []int64{10}}
+	for left, omitted := range map[string]int{"": 1, "cancelled": 0} {
+		j := report{resource: "orders"}
+		over := []asked.Course{{Replay: replay, Result: &asked.Result{Request: 7, Left: left}}}
+		if j.judgeReplays(over, rows, newest, x.mayHide); j.omitted.n != omitted {
+			t.Errorf("%q: %+v, want %d left out", left, j, omitted)
+		}
 	}
-	j = report{resource: "orders"}
-	if j.judgeReplays(asked, []mark{{Request: -1}}, rows, newest, x.mayHide); j.broken.n != 1 {
-		t.Errorf("a request that nobody accepted: %+v", j)
+}
+
+func TestJudgeFindsRequestsThatNobodyCarriesOut(t *testing.T) {
+	j := report{resource: "orders"}
+	asks := []asked.Ask{{ID: 1, Resource: "orders", Kind: "reset"}, {ID: 2, Resource: "users", Kind: "reset"}}
+	if j.judgeRequests(asks, []mark{{}}); j.broken.n != 1 {
+		t.Errorf("%+v, want one that was never accepted", j)
 	}
 }
 
 func TestJudgeFindsWatermarksThatCannotBeTrue(t *testing.T) {
-	when := time.UnixMilli(at(20))
-	back := []mark{{Settled: when, Rows: 1}, {Settled: when.Add(-time.Second), Rows: 1}}
+	when, one := time.UnixMilli(at(20)), asked.Mark{Rows: 1}
+	back := []mark{{Settled: when, Mark: one}, {Settled: when.Add(-time.Second), Mark: one}}
 	j := report{resource: "orders", versions: 1}
 	if j.judgeMarks(back, false); j.broken.n != 1 {
 		t.Errorf("settled went back: %+v", j)
@@ -198,7 +206,7 @@ func TestJudgeFindsWatermarksThatCannotBeTrue(t *testing.T) {
 	if j.judgeMarks(back, true); j.broken.n != 0 {
 		t.Errorf("the service's clock was moved: %+v", j)
 	}
-	back[1].Replay = &replaying{Request: 0}
+	back[1].Replay = &asked.Replay{Request: 0}
 	j = report{resource: "orders", versions: 1}
 	if j.judgeMarks(back, false); j.broken.n != 0 {
 		t.Errorf("a reset takes settled back: %+v", j)

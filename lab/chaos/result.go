@@ -26,6 +26,7 @@ type result struct {
 	excuses string        // the incidents that the judge allows for
 	raised  string        // the operator's actions
 	loads   string        // those in the order of the blocks
+	asked   string        // what became of replays, cancels and pauses
 	wrong   []error
 }
 
@@ -42,7 +43,7 @@ func (r *result) write(w io.Writer) {
 	fmt.Fprintf(w, "rows changed %d (%d late commits held open, %d changes refused by a database that was "+
 		"away), dead letters %d; this machine stood still for %s at most\n\n",
 		r.changes, r.late, r.refused, r.letters, short(r.stall))
-	fmt.Fprint(w, r.excuses, r.raised, r.loads)
+	fmt.Fprint(w, r.excuses, r.raised, r.loads, r.asked)
 	r.writeTopics(w)
 	fmt.Fprintln(w)
 	r.writeMishaps(w)

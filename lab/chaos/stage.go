@@ -120,13 +120,15 @@ func (s *stage) sweepAll(ctx context.Context) {
 	s.fleet.command(ctx, "sweep", "--yes", "--all")
 }
 
-// sweepsStand describes the sweeps that run or wait for their turn, by watermarks and pages. It returns "" if
-// there are none. A sweep that is put off because its owner died does not count.
+// sweepsStand describes the sweeps and the replays of parts that run or wait for their turn, by watermarks and
+// pages. It returns "" if there are none. A sweep that is put off because its owner died does not count.
 func (s *stage) sweepsStand(ctx context.Context) string {
 	var stand strings.Builder
 	for _, resource := range storefake.Names() {
 		if m, _ := s.tail.lastMark(resource); m.Sweep != nil && m.Sweep.NotBefore.IsZero() {
 			fmt.Fprintf(&stand, "%s %+v\n", resource, *m.Sweep)
+		} else if len(m.Parts) > 0 {
+			fmt.Fprintf(&stand, "%s %+v\n", resource, m.Parts)
 		}
 	}
 	if stand.Len() == 0 {

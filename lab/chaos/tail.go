@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/storestream/storestream/internal/standins/storefake"
+	"github.com/storestream/storestream/lab/asked"
 )
 
 // topicPrefix is storestream's default.
@@ -37,18 +38,15 @@ type version struct {
 
 // mark is a watermark, as far as chaos looks at it.
 type mark struct {
-	Settled  time.Time  `json:"settled"`
-	AsOf     time.Time  `json:"as_of"`
-	Rows     int64      `json:"rows"`
-	Request  int64      `json:"request"`
-	Replay   *replaying `json:"replay"`
-	Load     *loading   `json:"load"`
-	Instance string     `json:"instance"`
-	Sweep    *sweeping  `json:"sweep"`
-	Swept    *sweeping  `json:"swept"`
-	Trouble  *trouble   `json:"trouble"`
-	Erase    []erasing  `json:"erase"`
-	Fields   []string   `json:"fields"` // that the source had in the last complete pass
+	asked.Mark
+	Settled time.Time `json:"settled"`
+	AsOf    time.Time `json:"as_of"`
+	Load    *loading  `json:"load"`
+	Sweep   *sweeping `json:"sweep"`
+	Swept   *sweeping `json:"swept"`
+	Trouble *trouble  `json:"trouble"`
+	Erase   []erasing `json:"erase"`
+	Fields  []string  `json:"fields"` // that the source had in the last complete pass
 }
 
 // trouble is the reason why a resource is blocked or fails, or why settling is delayed.
@@ -70,13 +68,6 @@ type sweeping struct {
 	From      int64     `json:"from"` // the part that it has come to
 }
 
-// replaying is the replay in hand.
-type replaying struct {
-	Request int64     `json:"request"`
-	From    time.Time `json:"from"`
-	Ends    []int64   `json:"ends"`
-}
-
 // loading is the place of a load in the order of the blocks.
 type loading struct {
 	File   string `json:"file"`
@@ -86,14 +77,6 @@ type loading struct {
 
 // inside says whether a part of the load is done, and a part is not.
 func (l *loading) inside() bool { return l != nil && 0 < l.Block && l.Block < l.Blocks }
-
-// ask is a request of the command line.
-type ask struct {
-	id       int64
-	Resource string    `json:"resource"`
-	Kind     string    `json:"kind"`
-	To       time.Time `json:"to"`
-}
 
 // tail reads all topics as a read_committed consumer while they are written: a compacted topic forgets its
 // old records.
@@ -113,7 +96,7 @@ type tail struct {
 	marks    map[string][]mark            // by resource
 	letters  map[string][]byte            // the current letters in dead_letters, by key
 	lettered int                          // letters ever written
-	asks     []ask
+	asks     []asked.Ask
 	rewrites map[string][]rewrite // by resource
 }
 
@@ -199,7 +182,7 @@ func (t *tail) take(r *kgo.Record) {
 			t.marks[string(r.Key)] = append(t.marks[string(r.Key)], m)
 		}
 	case "requests":
-		a := ask{id: r.Offset}
+		a := asked.Ask{ID: r.Offset}
 		if err = json.Unmarshal(r.Value, &a); err == nil {
 			t.asks = append(t.asks, a)
 		}
@@ -346,15 +329,16 @@ func (t *tail) counts() map[string]int {
 	return n
 }
 
-// carriedOut says that no request of a resource waits, and that no replay is in hand; with sweeps also no
-// erasure, and no sweep, but one that is put off because its owner died.
+// carriedOut says that no request of a resource waits, that no replay is in hand and that it is not paused;
+// with sweeps also no erasure, and no sweep, but one that is put off because its owner died.
 func (t *tail) carriedOut(resource string, sweeps bool) bool {
 	m, there := t.lastMark(resource)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	waits := func(a ask) bool { return a.Resource == resource && a.id > m.Request }
+	waits := func(a asked.Ask) bool { return a.Resource == resource && a.ID > m.Request }
 	sweeps = sweeps && (m.Sweep != nil && m.Sweep.NotBefore.IsZero() || len(m.Erase) > 0)
-	return there && m.Replay == nil && !sweeps && !slices.ContainsFunc(t.asks, waits)
+	rests := m.Replay != nil || len(m.Parts) > 0 || m.Pause != nil
+	return there && !rests && !sweeps && !slices.ContainsFunc(t.asks, waits)
 }
 
 // rewritten notes that a restore now writes all rows of the resources again.
@@ -375,12 +359,22 @@ func (t *tail) judge(r *report, rows map[int64]row, x *excuses) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	marks := t.marks[r.resource]
-	r.judgeOrder(t.versions[r.resource], replaysOf(marks), t.rewrites[r.resource],
+	replays := asked.Courses(asMarks(marks))
+	r.judgeOrder(t.versions[r.resource], replays, t.rewrites[r.resource],
 		func(id int64) []int64 { return x.setBack(r.resource, id) }, rows)
 	r.judgeDeletes(t.versions[r.resource])
-	r.judgeReplays(t.asks, marks, rows, t.newest[r.resource], x.mayHide)
+	r.judgeReplays(replays, rows, t.newest[r.resource], x.mayHide)
+	r.judgeRequests(t.asks, marks)
 	r.judgeMarks(marks, x.settledMayGoBack())
 	r.judgeLetters(t.letters, rows)
+}
+
+// asMarks returns what package asked reads of watermarks.
+func asMarks(marks []mark) (all []asked.Mark) {
+	for _, m := range marks {
+		all = append(all, m.Mark)
+	}
+	return all
 }
 
 // dump writes the records of each topic into the run's folder, a record or a watermark a line, to look into a
@@ -403,6 +397,9 @@ func (t *tail) dump(dir string) error {
 				}
 				if m.Replay != nil {
 					fmt.Fprintf(w, " replay %+v", *m.Replay)
+				}
+				if m.Replayed != nil {
+					fmt.Fprintf(w, " replayed %+v", *m.Replayed)
 				}
 				fmt.Fprintln(w)
 			}

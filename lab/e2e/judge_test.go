@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/storestream/storestream/internal/standins/storefake"
+	"github.com/storestream/storestream/lab/asked"
 )
 
 // floor is how a topic shows an instant of the service: PostgreSQL's to the millisecond, REST's to the
@@ -107,6 +109,12 @@ func summary(found []string) string {
 // inOrder fails the test where a key steps back, or a version of a row is there twice.
 func inOrder(t *testing.T, resource string, records []record) {
 	t.Helper()
+	inOrderBut(t, resource, records, nil)
+}
+
+// inOrderBut is inOrder, but each of the replays may have sent the versions that it covers once more.
+func inOrderBut(t *testing.T, resource string, records []record, replays []asked.Course) {
+	t.Helper()
 	type version struct {
 		id        int64
 		updatedAt time.Time
@@ -128,17 +136,58 @@ func inOrder(t *testing.T, resource string, records []record) {
 			continue
 		}
 		v := version{r.id, r.updatedAt.UTC()}
-		for _, before := range versions[v] {
-			if fmt.Sprint(before.value) == fmt.Sprint(r.value) {
-				t.Errorf("%s %d: the version of %s is there twice, at offsets %d and %d", resource, r.id, r.updatedAt,
-					before.offset, r.offset)
+		for _, before := range slices.Backward(versions[v]) {
+			if fmt.Sprint(before.value) != fmt.Sprint(r.value) {
+				continue
 			}
+			if !asked.Covered(replays, r.version(), before.offset) {
+				t.Errorf("%s %d: the version of %s is there twice, at offsets %d and %d of partition %d", resource,
+					r.id, r.updatedAt, before.offset, r.offset, r.partition)
+			}
+			break // the copies before it were looked at
 		}
 		versions[v] = append(versions[v], r)
 		if at := r.timestamp; !at.Equal(r.updatedAt.Truncate(time.Millisecond)) && at.After(r.updatedAt) {
 			t.Errorf("%s %d: the record's time is %s, after its updated_at %s", resource, r.id, at, r.updatedAt)
 		}
 	}
+}
+
+// asked fails the test where the watermarks of a resource contradict the requests for it, or a replay of a part
+// has left rows out that it does not speak of. It returns all replays. What a reset has to send is not looked
+// at: a copy of the service that lags need not show it the rows of the last moment.
+func (s *stack) asked(resource string, records []record) []asked.Course {
+	s.t.Helper()
+	var marks []asked.Mark
+	for _, m := range s.marks(resource) {
+		marks = append(marks, m.Mark)
+	}
+	for _, text := range asked.Wrong(s.requests(resource), marks) {
+		s.t.Errorf("%s: %s", resource, text)
+	}
+	newest := map[int64]record{}
+	for _, r := range records {
+		newest[r.id] = r
+	}
+	replays := asked.Courses(marks)
+	for _, c := range replays {
+		s.t.Logf("%s: replay %d of %v ended with %+v", resource, c.Request, c.Owners, c.Result)
+		if c.To.IsZero() {
+			continue // a reset has begun it
+		}
+		left := c.Omitted(func(yield func(asked.Version) bool) {
+			for _, r := range newest {
+				if !r.tombstone && !yield(r.version()) {
+					return
+				}
+			}
+		})
+		if len(left) > 0 {
+			s.t.Errorf("%s: replay %d has not sent %d rows, and says %+v: %+v", resource, c.Request, len(left),
+				c.Result, left[:min(len(left), 5)])
+		}
+	}
+	return replays
 }
 
 // shop makes n of traffic's changes, one after the other.

@@ -34,10 +34,15 @@ type variety struct {
 	restore bool                        // the service is restored from a backup
 	sweep   bool                        // a change may be late by ten minutes: a sweep brings it sooner
 	revoke  bool                        // the key is revoked once
+	asks    []ask                       // of a person, at the end of each round
 	backup  *storefake.Backup
 	backs   map[string]map[int64]time.Time // the rows that the restore took back, by resource
 	said    []string
 }
+
+// ask returns the arguments of the command that a person gives at the end of a round. It returns nil if there
+// is none.
+type ask func(s *stack, round int) []string
 
 type choice struct {
 	name  string
@@ -256,6 +261,37 @@ var dimensions = [][]choice{
 		v.fake.Faults.DateOff = 26 * time.Hour
 	}}},
 	{{"", nil}, {"restored from a backup", func(v *variety) { v.restore = true }}},
+	{
+		{"", nil}, asking("replays of ranges", func(s *stack, round int) []string {
+			from, to := s.daysAgo(6-round), s.daysAgo(1)
+			if round == 1 { // what changes now, too
+				return []string{"replay", "--all", "--from", from}
+			}
+			return []string{"replay", "--all", "--from", from, "--to", to}
+		}),
+		asking("replays by id", func(_ *stack, round int) []string { // of rows that flicker, too
+			return []string{"replay", storefake.Names()[round], "--ids", "1,3,5,7,9,11,13,15,17,19,1000000"}
+		}, func(_ *stack, round int) []string {
+			return []string{"replay", storefake.Names()[2+round], "--ids", "2,4,6,8,10,12,14,16,18,20"}
+		}),
+		asking("a reset, and its end", func(s *stack, round int) []string {
+			return [][]string{{"watermark", "reset", "--all", "--to", s.daysAgo(6)}, {"replay", "cancel", "--all"},
+				nil}[round]
+		}),
+		asking("a pause over the kill", func(_ *stack, round int) []string {
+			return [][]string{{"pause", "--all"}, {"resume", "--all"}, nil}[round]
+		}),
+	},
+}
+
+// asking is a person who asks for these at the end of each round. In the second round the process is killed.
+func asking(name string, asks ...ask) choice {
+	return choice{name, func(v *variety) { v.asks = asks }}
+}
+
+// daysAgo is so many days before the service's time, for a flag. The service's clock may be ahead of ours.
+func (s *stack) daysAgo(n int) string {
+	return s.fake.Clock().Now().Add(-time.Duration(n) * 24 * time.Hour).UTC().Format(time.RFC3339)
 }
 
 // sensible leaves out what the README does not promise: a service without a Date header whose clock is hours
@@ -376,6 +412,7 @@ func followVariety(t *testing.T, v variety, shared *stack, prefix string) {
 		}
 		s.flicker()
 		v.befall(s, round)
+		v.ask(s, round)
 		if v.midday { // while the shop rests: an open transaction would stamp a day ago
 			s.fake.Quiesce()
 			s.fake.Clock().Advance(17 * time.Hour)
@@ -392,6 +429,20 @@ func followVariety(t *testing.T, v variety, shared *stack, prefix string) {
 	for _, resource := range storefake.Names() {
 		s.becomesBut(resource, v.fake.Readings.Deletes > 0 || v.restore, v.backs[resource])
 	}
+}
+
+// replaysEnd waits until a resource has accepted what was asked of it, and no replay is in hand. Replays wait
+// for the end of the first load, which does not come if the service says of every day that it ends too early.
+func (s *stack) replaysEnd(resource string) {
+	s.t.Helper()
+	eventually(s.t, "no replay of "+resource+" is in hand", func() (bool, string) {
+		m, last := s.mark(resource), int64(-1)
+		for _, a := range s.requests(resource) {
+			last = a.ID
+		}
+		over := m.AsOf.Year() == 1 || m.Replay == nil && len(m.Parts) == 0
+		return m.Request >= last && over, fmt.Sprintf("%d, %+v", last, m.Mark)
+	})
 }
 
 // reads changes how the service reads its document.
@@ -434,6 +485,16 @@ func (v *variety) befall(s *stack, round int) {
 	}
 	if err != nil {
 		s.t.Fatal(err)
+	}
+}
+
+// ask gives the commands of a person at the end of a round.
+func (v *variety) ask(s *stack, round int) {
+	s.t.Helper()
+	for _, ask := range v.asks {
+		if args := ask(s, round); args != nil {
+			s.expect(0, nil, append(args, "--yes")...)
+		}
 	}
 }
 
@@ -503,8 +564,11 @@ func (s *stack) becomesBut(resource string, deletes bool, back map[int64]time.Ti
 		found := s.differences(resource, kept)
 		return len(found) == 0, summary(found)
 	})
-	inOrder(s.t, resource, slices.DeleteFunc(records, func(r record) bool {
+	s.replaysEnd(resource)
+	records = s.topic(resource)
+	replays := s.asked(resource, records)
+	inOrderBut(s.t, resource, slices.DeleteFunc(records, func(r record) bool {
 		_, went := back[r.id]
 		return went
-	}))
+	}), replays)
 }

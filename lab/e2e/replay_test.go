@@ -213,7 +213,9 @@ func TestAReplayOfAPartSendsEachRowOnceThoughItsOwnerIsKilled(t *testing.T) {
 		out, _, _ := s.do("replay", "list")
 		return strings.Count(out, "published again: ") == 2, out
 	})
-	s.converge()
+	for resource, records := range s.converge() {
+		inOrderBut(t, resource, records, s.asked(resource, records))
+	}
 	for resource, last := range before {
 		want := 0
 		if resource == storefake.Orders || resource == storefake.Products {
@@ -230,5 +232,84 @@ func TestAReplayOfAPartSendsEachRowOnceThoughItsOwnerIsKilled(t *testing.T) {
 				t.Errorf("%s %d is sent %d times, want %d", resource, id, again[id], want)
 			}
 		}
+	}
+}
+
+// A kill right after the command, and one after the owner has accepted it. The service is slow, so that each
+// replay is in the middle.
+func TestACancelEndsReplaysThoughTheirOwnerIsKilled(t *testing.T) {
+	t.Parallel()
+	furtherScenario(t)
+	fake := smallShop(9)
+	fake.Readings.MaxPage = 20
+	s := start(t, setup{noPostgres: true, yaml: quick, fake: fake})
+	p := s.spawn("run")
+	s.converge()
+	for _, c := range []struct {
+		resource string
+		replay   []string
+		accepted bool // before the kill
+	}{
+		{storefake.Users, []string{"watermark", "reset", "--to", "2000-01-01"}, false},
+		{storefake.Products, []string{"watermark", "reset", "--to", "2000-01-01"}, true},
+		{storefake.Orders, []string{"replay", "--from", "2000-01-01"}, false},
+		{storefake.Shipments, []string{"replay", "--from", "2000-01-01"}, true},
+	} {
+		p.stop()
+		p = s.spawn("run", "--set", "store.max_requests_per_second=5")
+		s.expect(0, nil, append(c.replay, c.resource, "--yes")...)
+		eventually(t, "the replay of "+c.resource+" is in the middle", func() (bool, string) {
+			m := s.mark(c.resource)
+			return m.Replay != nil && m.Replay.Rows > 0 || len(m.Parts) > 0, fmt.Sprintf("%+v", m.Mark)
+		})
+		before := s.mark(c.resource)
+		s.expect(0, nil, "replay", "cancel", c.resource, "--yes")
+		if c.accepted {
+			s.accepted(c.resource, before)
+		}
+		p.kill()
+		p = s.spawn("run")
+		s.replaysEnd(c.resource)
+		replays := s.asked(c.resource, s.topic(c.resource))
+		if last := replays[len(replays)-1]; !last.Cancelled() {
+			t.Errorf("%s: the replay ended with %+v", c.resource, last.Result)
+		}
+	}
+	s.shop(20)
+	for resource, records := range s.converge() {
+		inOrderBut(t, resource, records, s.asked(resource, records))
+	}
+}
+
+// One is accepted before the kill, and one is asked for while nobody owns the resource.
+func TestAPauseIsInForceThoughItsOwnerIsKilled(t *testing.T) {
+	t.Parallel()
+	s := start(t, setup{yaml: quick, fake: smallShop(10)})
+	p := s.spawn("run")
+	s.converge()
+	before := s.mark(storefake.Orders)
+	s.expect(0, nil, "pause", storefake.Orders, "--yes")
+	s.accepted(storefake.Orders, before)
+	p.kill()
+	s.expect(0, nil, "pause", storefake.Users, "--yes")
+	s.shop(60)
+	for range 2 {
+		p = s.spawn("run")
+		for _, resource := range storefake.Names() {
+			eventually(t, resource+" has its next owner, who publishes unless it is paused", func() (bool, string) {
+				m, found := s.mark(resource), s.differences(resource, s.topic(resource))
+				paused := resource == storefake.Orders || resource == storefake.Users
+				return m.Instance != before.Instance && paused == (m.Pause != nil) && (paused || len(found) == 0),
+					fmt.Sprintf("%+v, %s", m.Mark, summary(found))
+			})
+		}
+		before = s.mark(storefake.Orders)
+		p.kill()
+	}
+	s.expect(0, nil, "resume", "--all", "--yes")
+	s.spawn("run")
+	for resource, records := range s.converge() {
+		s.replaysEnd(resource)
+		inOrderBut(t, resource, records, s.asked(resource, records))
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/internal/standins/storefake"
+	"github.com/storestream/storestream/lab/asked"
 )
 
 // listens is where a process says that its status server listens: the port is any free one.
@@ -162,27 +163,53 @@ func (p *process) metric(name, resource string, labels ...string) float64 {
 }
 
 // mark is a watermark, as far as tests look at it. Request is that of the last request accepted; Replay and
-// Sweep are nil when none is in hand.
+// Sweep are nil when none is in hand. AsOf is of the year 1 before the first load is complete.
 type mark struct {
-	Request       int64
-	Replay, Sweep *json.RawMessage
-	Erased        []struct{ ID int64 }
+	asked.Mark
+	AsOf   time.Time `json:"as_of"`
+	Sweep  *json.RawMessage
+	Erased []struct{ ID int64 }
+}
+
+// marks are the watermarks of a resource, in order.
+func (s *stack) marks(resource string) (all []mark) {
+	s.t.Helper()
+	for _, r := range s.read(s.prefix + "watermarks") {
+		if string(r.Key) != resource {
+			continue
+		}
+		m := mark{}
+		if err := json.Unmarshal(r.Value, &m); err != nil {
+			s.t.Fatalf("the watermark of %s: %v\n%s", resource, err, r.Value)
+		}
+		all = append(all, m)
+	}
+	return all
 }
 
 // mark is the newest watermark of a resource; Request is -1 where there is none.
 func (s *stack) mark(resource string) mark {
 	s.t.Helper()
-	m := mark{Request: -1}
-	for _, r := range s.read(s.prefix + "watermarks") {
-		if string(r.Key) != resource {
-			continue
+	all := s.marks(resource)
+	if len(all) == 0 {
+		return mark{Mark: asked.Mark{Request: -1}}
+	}
+	return all[len(all)-1]
+}
+
+// requests are those for a resource, in order.
+func (s *stack) requests(resource string) (all []asked.Ask) {
+	s.t.Helper()
+	for _, r := range s.read(s.prefix + "requests") {
+		a := asked.Ask{ID: r.Offset}
+		if err := json.Unmarshal(r.Value, &a); err != nil {
+			s.t.Fatalf("request %d: %v\n%s", r.Offset, err, r.Value)
 		}
-		m = mark{}
-		if err := json.Unmarshal(r.Value, &m); err != nil {
-			s.t.Fatalf("the watermark of %s: %v\n%s", resource, err, r.Value)
+		if a.Resource == resource {
+			all = append(all, a)
 		}
 	}
-	return m
+	return all
 }
 
 // accepted waits until a resource has accepted a request after that of before.
@@ -199,6 +226,7 @@ func (s *stack) done(resource string, before mark) {
 	s.t.Helper()
 	eventually(s.t, resource+" is done with the request", func() (bool, string) {
 		now := s.mark(resource)
-		return now.Request > before.Request && now.Replay == nil && now.Sweep == nil, fmt.Sprintf("%+v", now)
+		over := now.Replay == nil && len(now.Parts) == 0 && now.Sweep == nil
+		return now.Request > before.Request && over, fmt.Sprintf("%+v", now)
 	})
 }

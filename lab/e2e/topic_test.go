@@ -15,6 +15,8 @@ import (
 	"github.com/twmb/avro"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/storestream/storestream/lab/asked"
 )
 
 // record is one record of a data topic, decoded by the schema that the registry has for it.
@@ -27,6 +29,10 @@ type record struct {
 	offset    int64
 	timestamp time.Time
 	keyID     string // the header privacy_key_id
+}
+
+func (r *record) version() asked.Version {
+	return asked.Version{ID: r.id, Millis: r.updatedAt.UnixMilli(), Partition: r.partition, Offset: r.offset}
 }
 
 // reader decodes Confluent's wire format with github.com/twmb/avro.
