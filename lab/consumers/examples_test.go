@@ -261,7 +261,7 @@ func prepareSQL(r *running, options ...string) *exec.Cmd {
 	jars := flinkJars(r)
 	source := filepath.Join(root, "lab", "consumers", "flink", "RunSql.java")
 	do(r.s.t, r.dir, "javac", "-d", "classes", "-cp", jars, source)
-	args := append([]string{"-Xmx1g", "-XX:+UseSerialGC", "-Djava.io.tmpdir=" + r.dir,
+	args := append([]string{"-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.io.tmpdir=" + r.dir,
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", "classes:" + jars}, options...)
 	cmd := exec.Command("java", append(args, "RunSql", "store.sql")...)
 	cmd.Env = []string{"TZ=America/New_York"} // so that what the page says is what makes the times right
@@ -292,7 +292,7 @@ func flinkJars(r *running) string {
 // icebergRows reads the tables by Iceberg's own reader: files of rows, less those that files of deletes name.
 func icebergRows(r *running) (tables, error) {
 	source := filepath.Join(root, "lab", "consumers", "iceberg", "ReadIceberg.java")
-	cmd := exec.CommandContext(r.s.t.Context(), "java", "-Xmx1g", "-XX:+UseSerialGC",
+	cmd := exec.CommandContext(r.s.t.Context(), "java", "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", flinkJars(r), source,
 		"file://"+filepath.Join(r.dir, "lake", "warehouse"))
 	var said strings.Builder
