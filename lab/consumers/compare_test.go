@@ -17,7 +17,7 @@ import (
 // digits; money may be text, and times are text.
 type tables map[string]map[int64]map[string]any
 
-// add adds a row that was written as a JSON object.
+// add adds a row that was written as a JSON object. A table that holds an id twice is wrong.
 func (ts tables) add(resource string, text []byte) error {
 	row := map[string]any{}
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -32,6 +32,9 @@ func (ts tables) add(resource string, text []byte) error {
 	}
 	if ts[resource] == nil {
 		ts[resource] = map[int64]map[string]any{}
+	}
+	if ts[resource][id] != nil {
+		return fmt.Errorf("%s %d is there twice", resource, id)
 	}
 	ts[resource][id] = row
 	return nil

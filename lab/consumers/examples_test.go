@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -39,6 +40,7 @@ var examples = []example{
 	{name: "quix", prepare: prepareVenv, rows: sqliteRows},
 	{name: "streams", prepare: prepareStreams, rows: jsonRows, more: detailDifferences},
 	{name: "flink", prepare: prepareFlink, rows: postgresRows},
+	{name: "iceberg", prepare: prepareIceberg, rows: icebergRows, more: resumed},
 }
 
 // running is an example that reads a stack's topics.
@@ -203,8 +205,13 @@ func sqliteRows(r *running) (tables, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read store.db: %w", err)
 	}
+	return tabbed(out)
+}
+
+// tabbed reads lines of a table, a tab, and a row as JSON.
+func tabbed(lines []byte) (tables, error) {
 	got := tables{}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(string(lines)) {
 		table, row, _ := strings.Cut(line, "\t")
 		if err := got.add(table, []byte(row)); err != nil {
 			return nil, err
@@ -237,18 +244,72 @@ func prepareStreams(r *running) *exec.Cmd {
 
 func prepareFlink(r *running) *exec.Cmd {
 	r.s.t.Helper()
-	source := filepath.Join(root, "lab", "consumers", "flink")
-	fetch := []string{"mvn", "-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime",
-		"-DoutputDirectory=jars"}
-	connectors := filepath.Join(installed(r.s.t, r.source(), []string{"pom.xml"}, fetch), "jars", "*")
-	flink := filepath.Join(installed(r.s.t, source, []string{"pom.xml"}, fetch), "jars", "*")
-	do(r.s.t, r.dir, "javac", "-d", "classes", "-cp", flink, filepath.Join(source, "RunSql.java"))
 	r.s.database(r.name)
-	cmd := exec.Command("java", "-Xmx1g", "-XX:+UseSerialGC", "-Duser.timezone=UTC", // see docs/consuming.md
-		"-Djava.io.tmpdir="+r.dir, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-		"-cp", "classes:"+flink+":"+connectors, "RunSql", "store.sql")
-	cmd.Env = []string{"TZ=America/New_York"} // so that the option is what makes the times right
+	return prepareSQL(r, "-Duser.timezone=UTC") // see docs/consuming.md
+}
+
+func prepareIceberg(r *running) *exec.Cmd {
+	r.s.t.Helper()
+	r.replace("store.sql", "/tmp/store-iceberg", filepath.Join(r.dir, "lake"))
+	return prepareSQL(r, "--add-opens=java.base/java.nio=ALL-UNNAMED",
+		"--add-opens=java.base/java.util=ALL-UNNAMED")
+}
+
+// prepareSQL is for an example that is a store.sql for Flink.
+func prepareSQL(r *running, options ...string) *exec.Cmd {
+	r.s.t.Helper()
+	jars := flinkJars(r)
+	source := filepath.Join(root, "lab", "consumers", "flink", "RunSql.java")
+	do(r.s.t, r.dir, "javac", "-d", "classes", "-cp", jars, source)
+	args := append([]string{"-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.io.tmpdir=" + r.dir,
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", "classes:" + jars}, options...)
+	cmd := exec.Command("java", append(args, "RunSql", "store.sql")...)
+	cmd.Env = []string{"TZ=America/New_York"} // so that what the page says is what makes the times right
 	return cmd
+}
+
+// flinkVersion is what a pom.xml says of Flink's version.
+var flinkVersion = regexp.MustCompile(`<flink.version>(.*)</flink.version>`)
+
+// flinkJars is the class path of what the example's pom.xml names, and of a Flink of the version there.
+func flinkJars(r *running) string {
+	r.s.t.Helper()
+	pom, err := os.ReadFile(filepath.Join(r.source(), "pom.xml"))
+	if err != nil {
+		r.s.t.Fatal(err)
+	}
+	version := flinkVersion.FindStringSubmatch(string(pom))
+	if version == nil {
+		r.s.t.Fatalf("the pom.xml of examples/%s has no flink.version", r.name)
+	}
+	fetch := []string{"mvn", "-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime",
+		"-Dflink.version=" + version[1], "-DoutputDirectory=jars"}
+	flink := installed(r.s.t, filepath.Join(root, "lab", "consumers", "flink"), []string{"pom.xml"}, fetch)
+	connectors := installed(r.s.t, r.source(), []string{"pom.xml"}, fetch)
+	return filepath.Join(flink, "jars", "*") + ":" + filepath.Join(connectors, "jars", "*")
+}
+
+// icebergRows reads the tables by Iceberg's own reader: files of rows, less those that files of deletes name.
+func icebergRows(r *running) (tables, error) {
+	source := filepath.Join(root, "lab", "consumers", "iceberg", "ReadIceberg.java")
+	cmd := exec.CommandContext(r.s.t.Context(), "java", "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", flinkJars(r), source,
+		"file://"+filepath.Join(r.dir, "lake", "warehouse"))
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("read the Iceberg tables: %w\n%s", err, said.String())
+	}
+	return tabbed(out)
+}
+
+// resumed says so if the example was started again and did not begin with a checkpoint.
+func resumed(r *running) ([]string, error) {
+	if !strings.Contains(r.child.output(r.s.t), "begins with the checkpoint ") {
+		return []string{"it began with the first record, and not with a checkpoint"}, nil
+	}
+	return nil, nil
 }
 
 // jsonRows reads the topics json.orders and so on.
