@@ -235,8 +235,8 @@ func TestAReplayOfAPartSendsEachRowOnceThoughItsOwnerIsKilled(t *testing.T) {
 	}
 }
 
-// A kill right after the command, and one after the owner has accepted it. The owner asks the service slowly, so
-// that each replay is in hand for a while.
+// A kill right after the command, and one after the owner has accepted it. The owner asks the service slowly,
+// so that each replay is in hand for a while.
 func TestACancelEndsReplaysThoughTheirOwnerIsKilled(t *testing.T) {
 	t.Parallel()
 	furtherScenario(t)
