@@ -31,7 +31,8 @@ type Result struct {
 // Course is a replay from the watermark that accepted it to the one with which it was over.
 type Course struct {
 	Replay
-	// Result is nil while it is in hand, if another reset goes on with it, and if it was cancelled behind others.
+	// Result is nil while it is in hand, if another reset goes on with it, or if it was cancelled behind
+	// others.
 	Result *Result
 	// Owners wrote the watermarks from its acceptance to its end, in order.
 	Owners []string
@@ -74,8 +75,8 @@ func (c *Course) ownedBy(instance string) {
 // Cancelled reports whether its result says that it was cancelled.
 func (c *Course) Cancelled() bool { return c.Result != nil && c.Result.Left == "cancelled" }
 
-// Covers reports whether the replay explains that the version at offset first is there again as v: it wants the
-// row, was accepted between the two, and was not over before v. So it explains one further copy of each
+// Covers reports whether the replay explains that the version at offset first is there again as v: it wants
+// the row, was accepted between the two, and was not over before v. So it explains one further copy of each
 // version.
 func (c *Course) Covers(v Version, first int64) bool {
 	p := int(v.Partition)

@@ -212,8 +212,9 @@ func (c *course) converge(ctx context.Context, r *result) error {
 			}
 			why := v.difference()
 			if why == "" && c.stage.tail.carriedOut(resource, sweeps) {
-				c.stage.journal.say("%s is the service's after %s%s", resource, short(time.Since(quiet)),
-					waited(reasons[resource]))
+				took := time.Since(quiet)
+				c.stage.journal.say("%s is the service's after %s%s", resource, short(took),
+					waited(took, reasons[resource]))
 				continue
 			}
 			if still = append(still, resource); why == "" {
@@ -244,9 +245,9 @@ func (c *course) converge(ctx context.Context, r *result) error {
 	}
 }
 
-// waited says what a resource waited for last, if it did.
-func waited(reason string) string {
-	if reason == "" {
+// waited says what a resource waited for last, if it took long.
+func waited(took time.Duration, reason string) string {
+	if took < 10*time.Second {
 		return ""
 	}
 	return ": before, " + reason

@@ -121,8 +121,8 @@ func calledOff(ask func(context.Context, *stage, event) (func() error, error)) f
 	}
 }
 
-// breakCancel asks for a reset and, once that is in hand, for its end. The owner is lost before it has read of
-// the end, or at the takeover that follows it.
+// breakCancel asks for a reset and, once that is in hand, for its end. The owner is lost before it has read
+// of the end, or at the takeover that follows it.
 func breakCancel(ctx context.Context, s *stage, e event) (func() error, error) {
 	before, _ := s.tail.lastMark(e.resources[0])
 	inHand := func(m *mark) bool { return m.Replay != nil }

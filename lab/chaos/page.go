@@ -105,7 +105,10 @@ func (f *fleet) suffers(ctx context.Context, refused, code string) string {
 			continue
 		}
 		for _, r := range p.Resources {
-			if r.Owned && r.State != "paused" && strings.Contains(r.Why, code) && (r.Name != refused || r.State == "blocked") {
+			if r.State == "paused" { // its reason has a time in it
+				continue
+			}
+			if r.Owned && strings.Contains(r.Why, code) && (r.Name != refused || r.State == "blocked") {
 				return fmt.Sprintf("%s shows %s as %s: %s", i.name(), r.Name, r.State, r.Why)
 			}
 		}

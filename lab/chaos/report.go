@@ -218,8 +218,8 @@ func (v *version) asked() asked.Version {
 }
 
 // judgeReplays checks that each replay that has ended by itself has sent every row that it wants again, but
-// rows that it says it left, and those that the service may have hidden. newest is from the topic, rows from the
-// service.
+// rows that it says it left, and those that the service may have hidden. newest is from the topic, rows from
+// the service.
 func (j *report) judgeReplays(replays []asked.Course, rows map[int64]row, newest map[int64]*record,
 	mayHide func(millis int64) bool) {
 	for _, c := range replays {

@@ -19,7 +19,8 @@ func TestJudgeFindsAVersionThatIsThereTwiceUnlessAReplayCoversIt(t *testing.T) {
 	versions := []version{{offset: 3, id: 1, millis: at(10), hash: 7},
 		{offset: 8, id: 1, millis: at(10), hash: 7}}
 	reset := func(from int, end int64) []asked.Course {
-		return []asked.Course{{Replay: asked.Replay{Request: 1, From: time.UnixMilli(at(from)), Ends: []int64{end}}}}
+		r := asked.Replay{Request: 1, From: time.UnixMilli(at(from)), Ends: []int64{end}}
+		return []asked.Course{{Replay: r}}
 	}
 	for name, c := range map[string]struct {
 		replays  []asked.Course

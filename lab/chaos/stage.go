@@ -120,8 +120,8 @@ func (s *stage) sweepAll(ctx context.Context) {
 	s.fleet.command(ctx, "sweep", "--yes", "--all")
 }
 
-// sweepsStand describes the sweeps and the replays of parts that run or wait for their turn, by watermarks and
-// pages. It returns "" if there are none. A sweep that is put off because its owner died does not count.
+// sweepsStand describes the sweeps and the replays of parts that run or wait for their turn, by watermarks
+// and pages. It returns "" if there are none. A sweep that is put off because its owner died does not count.
 func (s *stage) sweepsStand(ctx context.Context) string {
 	var stand strings.Builder
 	for _, resource := range storefake.Names() {

@@ -153,9 +153,9 @@ func inOrderBut(t *testing.T, resource string, records []record, replays []asked
 	}
 }
 
-// asked fails the test where the watermarks of a resource contradict the requests for it, or a replay of a part
-// has left rows out that it does not speak of. It returns all replays. What a reset has to send is not looked
-// at: a copy of the service that lags need not show it the rows of the last moment.
+// asked fails the test where the watermarks of a resource contradict the requests for it, or a replay of a
+// part has left rows out that it does not speak of. It returns all replays. What a reset has to send is not
+// looked at: a copy of the service that lags need not show it the rows of the last moment.
 func (s *stack) asked(resource string, records []record) []asked.Course {
 	s.t.Helper()
 	var marks []asked.Mark

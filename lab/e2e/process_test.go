@@ -57,7 +57,7 @@ func (l *log) read() (string, <-chan struct{}) {
 }
 
 // patience is how long a test waits for what must happen. It judges nothing: shared machines stall, and where
-// chance alone closes a day (plan 19 of the matrix by seed 1) the first load takes one to two minutes.
+// chance alone closes a day, as in some plans of the matrix, the first load takes one to two minutes.
 const patience = 4 * time.Minute
 
 // spawn starts storestream with the stack's configuration.

@@ -235,8 +235,8 @@ func TestAReplayOfAPartSendsEachRowOnceThoughItsOwnerIsKilled(t *testing.T) {
 	}
 }
 
-// A kill right after the command, and one after the owner has accepted it. The service is slow, so that each
-// replay is in the middle.
+// A kill right after the command, and one after the owner has accepted it. The owner asks the service slowly,
+// so that each replay is in hand for a while.
 func TestACancelEndsReplaysThoughTheirOwnerIsKilled(t *testing.T) {
 	t.Parallel()
 	furtherScenario(t)
@@ -255,12 +255,12 @@ func TestACancelEndsReplaysThoughTheirOwnerIsKilled(t *testing.T) {
 		{storefake.Orders, []string{"replay", "--from", "2000-01-01"}, false},
 		{storefake.Shipments, []string{"replay", "--from", "2000-01-01"}, true},
 	} {
-		p.stop()
-		p = s.spawn("run", "--set", "store.max_requests_per_second=5")
+		p.kill()
+		p = s.spawn("run", "--set", "store.max_requests_per_second=10")
 		s.expect(0, nil, append(c.replay, c.resource, "--yes")...)
-		eventually(t, "the replay of "+c.resource+" is in the middle", func() (bool, string) {
+		eventually(t, "the replay of "+c.resource+" is in hand", func() (bool, string) {
 			m := s.mark(c.resource)
-			return m.Replay != nil && m.Replay.Rows > 0 || len(m.Parts) > 0, fmt.Sprintf("%+v", m.Mark)
+			return m.Replay != nil || len(m.Parts) > 0, fmt.Sprintf("%+v", m.Mark)
 		})
 		before := s.mark(c.resource)
 		s.expect(0, nil, "replay", "cancel", c.resource, "--yes")
