@@ -51,8 +51,8 @@ func (s *state) advance(b *Batch, at Moment, rows int) {
 		}
 		// Every pass from the takeover on began after the reset was accepted, whatever the clocks say.
 		if r := s.mark.Replay; r != nil {
-			s.mark.Replayed = &watermark.Replayed{Request: r.Request, RequestUID: r.RequestUID, From: r.From,
-				Began: r.At, Ended: at.Wall, Rows: r.Rows + int64(rows)}
+			s.mark.End(watermark.Result{Request: r.Request, RequestUID: r.RequestUID, Kind: watermark.Reset,
+				From: r.From, Began: r.At, Ended: at.Wall, Rows: r.Rows + int64(rows)})
 			s.mark.Replay = nil
 			s.dedup.unmark()
 		}
@@ -138,8 +138,8 @@ func (s *state) moveCursor(b *Batch) {
 	s.forgot = b.Done == nil && (s.forgot || forgot)
 }
 
-// dealtWithAll reports whether no row of the passes so far has to be read again: none is deferred, and none
-// lacks its dead letter.
+// dealtWithAll reports whether no row of the passes so far has to be read again: no row is deferred, and no
+// row lacks its dead letter.
 func (s *state) dealtWithAll() bool {
 	return s.deferred.empty() && s.deadLetters.beyond.rows() == 0
 }
@@ -264,9 +264,10 @@ func (s *state) beginReplay(r watermark.Request, now schemas.Instant, ends []int
 // the replay published, too. Before the first load is complete, a replay is a part of it, and goes on.
 func (s *state) cancelReplays(now schemas.Instant) (ended int, reset bool) {
 	const cancelled = "cancelled"
-	if ended = len(s.mark.Parts); ended > 0 {
-		s.mark.Parts, s.mark.Replayed = nil, s.mark.Parts[0].Ended(now, cancelled)
+	for i := range s.mark.Parts {
+		s.mark.End(s.mark.Parts[i].Ended(now, cancelled))
 	}
+	ended, s.mark.Parts = len(s.mark.Parts), nil
 	r := s.mark.Replay
 	if r == nil || s.mark.AsOf == schemas.MinInstant {
 		return ended, false
@@ -274,8 +275,9 @@ func (s *state) cancelReplays(now schemas.Instant) (ended int, reset bool) {
 	s.mark.Settled = max(s.mark.Settled, r.Settled)
 	s.mark.Cursor, s.mark.Load, s.mark.Floor = nil, nil, nil
 	s.dedup.readAgain(nil)
-	s.mark.Replay, s.mark.Replayed = nil, &watermark.Replayed{Request: r.Request, RequestUID: r.RequestUID,
-		From: r.From, Began: r.At, Ended: now, Rows: r.Rows, Left: cancelled}
+	s.mark.Replay = nil
+	s.mark.End(watermark.Result{Request: r.Request, RequestUID: r.RequestUID, Kind: watermark.Reset,
+		From: r.From, Began: r.At, Ended: now, Rows: r.Rows, Left: cancelled})
 	return ended + 1, true
 }
 

@@ -91,6 +91,12 @@ func (d *deadLetters) takeOut(tx *watermark.Transaction, id int64) (key string, 
 	return key, there
 }
 
+// has reports whether the row with this id has a dead letter.
+func (d *deadLetters) has(id int64) bool {
+	_, there := d.known[d.key(&schemas.Reject{ID: id, HasID: true})]
+	return there
+}
+
 func (d *deadLetters) remove(tx *watermark.Transaction, key string) {
 	delete(d.known, key)
 	delete(d.met, key)

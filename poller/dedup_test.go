@@ -318,7 +318,7 @@ func TestAReplayOfMoreRowsThanFitSendsEachOnceMore(t *testing.T) {
 		s.now = s.now.Add(idleWrite)
 		s.poll()
 	}
-	if r := s.mark.Replayed; r == nil || r.Rows != 100 || r.Ended < r.Began {
+	if r := s.result(); r == nil || r.Rows != 100 || r.Ended < r.Began {
 		t.Errorf("it is said to have come to %+v", r)
 	}
 	if s.mark.Replay != nil || len(s.topic) != 200 {
@@ -472,7 +472,7 @@ func TestAReplaySaysAtOnceThatItIsOver(t *testing.T) {
 		id := s.ask(watermark.Request{Kind: watermark.Reset, To: new(schemas.MinInstant)})
 		s.poll() // accepts it
 		s.poll()
-		if r := s.mark.Replayed; s.mark.Replay != nil || r == nil || r.Request != id || r.Rows != 10 {
+		if r := s.result(); s.mark.Replay != nil || r == nil || r.Request != id || r.Rows != 10 {
 			t.Errorf("replay %+v is in hand; it came to %+v", s.mark.Replay, r)
 		}
 	}

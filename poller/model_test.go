@@ -349,7 +349,6 @@ func (w *world) publish(_ context.Context, tx watermark.Transaction) error {
 // followReplays notes what the last transaction says of the replays that were in hand before it. A replay of
 // a part has sent each row that it wanted, or says how many it left: each has a record since it was accepted.
 func (w *world) followReplays(before watermark.Watermark) {
-	done := w.mark.Replayed
 	there := func(all []watermark.Part, p watermark.Part) bool {
 		return slices.ContainsFunc(all, func(q watermark.Part) bool { return p.Request == q.Request })
 	}
@@ -361,8 +360,9 @@ func (w *world) followReplays(before watermark.Watermark) {
 			return r.part != nil && r.part.Request == part.Request
 		})]
 		r.ended = len(w.topic)
-		if done.Request != part.Request {
-			continue // it was cancelled behind the one in hand
+		done := w.mark.ResultOf(part.Request, part.RequestUID)
+		if done == nil {
+			w.t.Fatalf("the replay of a part is over, and has no result: %+v", part)
 		}
 		w.played.Count("a part is replayed", done.Rows > 0 && done.Left == "")
 		w.played.Count("a replay of a part is cancelled", done.Left == "cancelled")

@@ -76,47 +76,54 @@ const mostRetried = 1000
 // does, and takes out the letters of rows that are well or gone. It deletes no row. If its owner dies, the
 // next one begins it again.
 func (s *sweeper) lookUp() error {
+	mark := &s.state.mark
+	for _, d := range s.inHand.Differences() {
+		// It is well, or bad as its letter says.
+		if d.Kind == "" || d.Reject != nil && s.state.deadLetters.meet(d.Reject) {
+			s.inHand.Forget(d.ID)
+		}
+	}
 	if s.waits() {
 		return nil
 	}
-	var published watermark.Swept
+	var done watermark.Swept
 	var confirmed []reconcile.Difference
-	bad, gone, restless := 0, 0, 0
+	gone := 0
 	for _, d := range s.inHand.Differences() {
-		switch {
-		case d.Counts:
+		if d.Counts {
 			confirmed = append(confirmed, d)
-			if d.Reject != nil {
-				bad++
-			} else if d.Kind == reconcile.Extra {
+			if d.Kind == reconcile.Extra {
 				gone++
 			}
-		case d.Kind != "": // otherwise both sides have the row
-			restless++
 		}
 	}
-	doubt := doubtThatGone(s.inHand.Report(), gone)
-	tx, err := s.write(confirmed, &published, doubt != "", true)
+	tx, err := s.write(confirmed, &done, doubtThatGone(s.inHand.Report(), gone) != "", true)
 	if err != nil {
 		return err
 	}
-	var left [4]string
-	if bad += published.DeadLetters; bad > 0 {
-		left[0] = terminal.Plural(bad, "row") +
-			" still cannot be published: `storestream dead-letters list` says why"
+	part := mark.Parts[0]
+	still := len(s.state.deadLetters.known)
+	if part.IDs != nil {
+		still = 0
+		for _, id := range part.IDs {
+			if s.state.deadLetters.has(id) {
+				still++
+			}
+		}
+	}
+	var left [3]string
+	if still > 0 {
+		left[0] = terminal.Plural(still, "row") +
+			" cannot be published yet: `storestream dead-letters list` says why"
 	}
 	if gone > 0 {
 		left[1] = "the service does not have " + terminal.Plural(gone, "row") + " of the topic: a sweep decides"
 	}
-	if restless > 0 {
-		left[2] = terminal.Plural(restless, "row") + " came and went, or changed, while they were looked at"
+	if part.Left > 0 {
+		left[2] = "no dead letter: " + terminal.Plural(part.Left, "row")
 	}
-	mark := &s.state.mark
-	if others := len(s.state.deadLetters.known) - bad - restless; others > 0 && mark.Parts[0].IDs == nil {
-		left[3] = terminal.Plural(others, "other row") + " with dead letters: `storestream sweep` looks at all"
-	}
-	mark.ChangePart(func(p *watermark.Part) { p.Rows = int64(published.Published) })
-	mark.Replayed = mark.Parts[0].Ended(s.cfg.wall(), joined(left[:]...))
+	part.Rows = int64(done.Published)
+	mark.End(part.Ended(s.cfg.wall(), joined(left[:]...)))
 	mark.Parts = mark.Parts[1:]
 	if err := s.writer.commit(tx); err != nil {
 		return err

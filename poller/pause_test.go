@@ -33,7 +33,7 @@ func TestAPausedResourcePublishesNothingAndStaysAlive(t *testing.T) {
 	s.ask(watermark.Request{Kind: watermark.Resumes})
 	s.pollFor(5 * time.Minute)
 	s.wants(s.rows[3])
-	if s.mark.Pause != nil || s.mark.Swept == nil || len(s.mark.Erased) != 1 || s.mark.Replayed == nil {
+	if s.mark.Pause != nil || s.mark.Swept == nil || len(s.mark.Erased) != 1 || s.result() == nil {
 		t.Errorf("after it: %+v", s.mark)
 	}
 }

@@ -49,7 +49,7 @@ func New(cfg Config) *Poller {
 	s, b := newState(&cfg, cfg.Clock()), &board{now: cfg.now}
 	policyInForce(&cfg, &s.mark)
 	w := &writer{cfg: &cfg, board: b, state: s, commits: context.Background(), told: s.mark.Trouble,
-		replayed: s.mark.Replayed}
+		results: s.mark.Results}
 	w.show()
 	sweeps := &sweeper{cfg: &cfg, board: b, state: s, writer: w, born: cfg.wall(),
 		retry: doubling(firstSweepRetry, lastSweepRetry)}
@@ -183,7 +183,7 @@ func (p *Poller) poll(ctx context.Context) error {
 }
 
 // beginAgain returns ErrTakeover if a takeover has to go on after a pass that ended with err. If err is a
-// *LostError, the watermark gives up what was read before. A *LostError that changes nothing is a failure
+// *LostError, the watermark forgets the earlier readings. A *LostError that changes nothing is a failure
 // like others: a takeover would ask the source the same again.
 func (p *Poller) beginAgain(err error) error {
 	lost, isLost := errors.AsType[*LostError](err)

@@ -242,18 +242,18 @@ func (s *sweeper) replay() error {
 		return nil
 	}
 	p := &mark.Parts[0]
-	done, unshown, older := p.Ended(s.cfg.wall(), ""), "", ""
+	done, unshown, absent := p.Ended(s.cfg.wall(), ""), "", ""
 	done.Rows += int64(len(tx.Rows))
 	if p.Left > 0 {
 		unshown = fmt.Sprintf("not published again: %s that the source does not show as the topic has them. Polls "+
 			"and sweeps see to these", terminal.Plural(p.Left, "row"))
 	}
-	if n := int64(len(p.IDs)) - done.Rows - p.Left; n > 0 {
-		older = fmt.Sprintf("not published again: %s of which the topic has no record, or one that is later than "+
-			"the request", terminal.Plural(n, "row"))
+	if n := s.inHand.Report().Absent; n > 0 {
+		absent = terminal.Plural(n, "row") + " that the topic does not have"
 	}
-	done.Left = joined(unshown, older)
-	mark.Parts, mark.Replayed = mark.Parts[1:], done
+	done.Left = joined(unshown, absent)
+	mark.End(done)
+	mark.Parts = mark.Parts[1:]
 	if err := s.writer.commit(tx); err != nil {
 		return err
 	}

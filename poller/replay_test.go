@@ -70,7 +70,7 @@ func TestAReplayOfAPartSendsTheRowsOfItsRangeOnceMore(t *testing.T) {
 				t.Errorf("in parts of %d: row %d is sent %d times, want %d", suspects, id, n, want)
 			}
 		}
-		if got := s.mark.Replayed; got == nil || got.Rows != 16 || got.Left != "" || got.Request != 1 {
+		if got := s.result(); got == nil || got.Rows != 16 || got.Left != "" || got.Request != 1 {
 			t.Errorf("the result is %+v", got)
 		}
 		s.pollFor(time.Minute)
@@ -108,7 +108,7 @@ func TestAReplayOfAPartGoesOnWithTheNextOwnerAndSendsNothingTwice(t *testing.T) 
 		if n := len(s.topic) - before; n != 16 || len(s.sent(before)) != 16 {
 			t.Errorf("dies in commit %d: %d records of %d rows, want 16", dies, n, len(s.sent(before)))
 		}
-		if got := s.mark.Replayed; got.Rows != 16 || got.Left != "" {
+		if got := s.result(); got.Rows != 16 || got.Left != "" {
 			t.Errorf("dies in commit %d: %+v", dies, got)
 		}
 	}
@@ -136,7 +136,7 @@ func TestAReplayOfAPartSendsOnlyWhatTheTopicHas(t *testing.T) {
 			t.Errorf("row %d is sent %d times, want %d", id, n, want)
 		}
 	}
-	got := s.mark.Replayed
+	got := s.result()
 	if got.Rows != 20 || !strings.Contains(got.Left, "not published again: 4 rows") || len(s.letters) != 0 {
 		t.Errorf("%+v, letters %v", got, s.letters)
 	}
@@ -153,7 +153,7 @@ func TestARowThatChangesDuringAReplayOfAPartIsSentOnce(t *testing.T) {
 		t.Errorf("it is sent %d times", n)
 	}
 	s.wants(s.rows[5])
-	if got := s.mark.Replayed; got.Rows != 23 || got.Left != "" {
+	if got := s.result(); got.Rows != 23 || got.Left != "" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -171,8 +171,20 @@ func TestAReplayOfNamedRowsLooksForThemAlone(t *testing.T) {
 	if got := fmt.Sprint(s.sent(before)); got != "map[3:1 7:1]" || s.full != 0 {
 		t.Errorf("sent %s, %d full readings", got, s.full)
 	}
-	if got := s.mark.Replayed; got.Rows != 2 || !strings.Contains(got.Left, "1 row of which the topic has no") {
+	if got := s.result(); got.Rows != 2 || !strings.Contains(got.Left, "1 row that the topic does not have") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A named row that was published after the request has its one more record.
+func TestANamedRowThatChangesDuringItsReplayIsNotLeft(t *testing.T) {
+	s := hourly(t, nil)
+	before := len(s.topic)
+	s.looks = func(Request) { s.rows[3] = s.row(3, time.Minute, 2) }
+	s.ask(watermark.Request{Kind: watermark.Replays, Rows: []int64{3, 7}})
+	s.awaitReplay()
+	if got := s.result(); got.Rows != 1 || got.Left != "" || fmt.Sprint(s.sent(before)) != "map[3:1 7:1]" {
+		t.Errorf("%+v, sent %v", got, s.sent(before))
 	}
 }
 
@@ -194,8 +206,24 @@ func TestAReplayOfAPartIsCancelledAndTooManyAreRefused(t *testing.T) {
 	s.ask(watermark.Request{Kind: watermark.Cancels})
 	s.poll()
 	sent := len(s.topic) - before
-	if len(s.mark.Parts) > 0 || s.mark.Replayed.Left != "cancelled" || s.mark.Replayed.Rows != int64(sent) {
-		t.Errorf("%+v, %+v of %d", s.mark.Parts, s.mark.Replayed, sent)
+	got := s.mark.ResultOf(first, "")
+	if len(s.mark.Parts) > 0 || got.Left != "cancelled" || got.Rows != int64(sent) {
+		t.Errorf("%+v, %+v of %d", s.mark.Parts, got, sent)
+	}
+	for request := first + 1; request < first+watermark.MostParts; request++ {
+		if got := s.mark.ResultOf(request, ""); got == nil || got.Left != "cancelled" {
+			t.Errorf("request %d, which waited: %+v", request, got)
+		}
+	}
+	got = s.mark.ResultOf(first+watermark.MostParts, "")
+	if got == nil || !strings.Contains(got.Left, "wait already") {
+		t.Errorf("the one too many: %+v", got)
+	}
+	s.ask(watermark.Request{Kind: watermark.Cancels})
+	s.poll()
+	late := s.mark.Results[len(s.mark.Results)-1]
+	if !strings.Contains(late.Left, "there is no replay to cancel") {
+		t.Errorf("a cancel too late: %+v", late)
 	}
 	s.pollFor(time.Minute)
 	if n := len(s.topic) - before; n != sent {
@@ -282,8 +310,8 @@ func TestAResetIsCancelled(t *testing.T) {
 	if n := len(s.topic) - before; n != sent+1 || s.sent(before + sent)[7] != 1 {
 		t.Errorf("%d records after %d, want one", n, sent)
 	}
-	if s.mark.Replay != nil || s.mark.Settled < settled || s.mark.Replayed.Left != "cancelled" {
-		t.Errorf("settled %v, want %v; %+v, %+v", s.mark.Settled, settled, s.mark.Replay, s.mark.Replayed)
+	if s.mark.Replay != nil || s.mark.Settled < settled || s.result().Left != "cancelled" {
+		t.Errorf("settled %v, want %v; %+v, %+v", s.mark.Settled, settled, s.mark.Replay, s.result())
 	}
 }
 

@@ -2,6 +2,8 @@ package poller
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -49,8 +51,8 @@ func (p *Poller) acceptRequests() error {
 	}
 	takeover := false
 	for _, r := range asked {
-		p.state.mark.Request, p.state.mark.RequestUID = r.ID, r.UID
-		now := p.cfg.wall()
+		mark, now := &p.state.mark, p.cfg.wall()
+		mark.Request, mark.RequestUID = r.ID, r.UID
 		// The record that the request is, and its author as the record says.
 		log := p.cfg.Log.With(zap.String("topic", r.Topic), zap.Int64("request", r.ID), zap.String("by", r.By),
 			zap.String("kind", string(r.Kind)))
@@ -60,50 +62,23 @@ func (p *Poller) acceptRequests() error {
 			log.Warn("a request goes on without its --confirm-deletes: no pass is complete yet, or the request is "+
 				"more than an hour old", zapInstant("asked", r.At))
 		}
-		switch {
-		case r.Kind == watermark.Sweeps:
-			p.state.mark.Sweep = &watermark.Sweep{Request: r.ID, RequestUID: r.UID, At: now,
-				ConfirmedDeletes: r.ConfirmedDeletes}
-			p.sweeper.asked(r.Kind)
-		case r.Kind == watermark.Erases:
-			p.state.mark.AcceptErase(r, now)
-			p.sweeper.asked(r.Kind)
-		case r.Kind == watermark.Replays, r.Kind == watermark.Retries:
-			if accepted, err := p.acceptPart(r, now); err != nil {
-				return err
-			} else if !accepted {
-				log.Warn("replay refused: too many wait", zap.Int("waiting", watermark.MostParts))
-				continue
-			}
-		case r.Kind == watermark.Cancels:
-			p.sweeper.asked(r.Kind)
-			ended, reset := p.state.cancelReplays(now)
-			if takeover = takeover || reset; ended == 0 {
-				log.Warn("there is no replay to cancel, or it is part of the first load")
-				continue
-			}
-		case r.Kind == watermark.Pauses:
-			p.sweeper.end() // it does not die, and goes on after the pause
-			p.state.mark.Pause = &watermark.Pause{Since: now, Until: r.To, Why: r.Why, By: r.By}
-		case r.Kind == watermark.Resumes:
-			p.state.mark.Pause = nil
-		case r.Kind != watermark.Reset:
-			log.Warn("request of an unknown kind, ignored")
-			continue
-		case r.To == nil || *r.To > now.Add(resetAhead):
-			log.Warn("reset refused: it has no time, or one in the future")
-			continue
-		default:
-			ends, err := p.cfg.Session.EndOffsets(p.writer.commits)
-			if err != nil {
-				return err
-			}
-			p.sweeper.end() // it does not die: the takeover that comes goes on with it
-			p.state.beginReplay(r, now, ends)
-			log.Info("replay begins", zapInstant("from", *r.To))
-			takeover = true
+		done, err := p.accept(r, now)
+		if err != nil {
+			return err
 		}
-		log.Info("request accepted", zap.Int("confirmed_deletes", named), zap.Int("rows", len(r.Rows)))
+		takeover = takeover || done.takeover
+		if done.over || done.refused != "" {
+			result := watermark.Result{Request: r.ID, RequestUID: r.UID, Kind: r.Kind, From: schemas.MinInstant,
+				Began: now, Ended: now, Left: done.refused}
+			mark.End(result)
+			p.writer.results = append(slices.Clip(p.writer.results), result) // the line below says it
+		}
+		if done.refused != "" {
+			log.Warn("request refused", zap.String("reason", done.refused))
+			continue
+		}
+		log.Info("request accepted", zap.String("why", r.Why), zap.Int("confirmed_deletes", named),
+			zap.Int("rows", len(r.Rows)))
 	}
 	if err := p.writer.commit(watermark.Transaction{}); err != nil {
 		return err
@@ -114,19 +89,82 @@ func (p *Poller) acceptRequests() error {
 	return nil
 }
 
-// acceptPart accepts a replay of a part, unless too many wait.
-func (p *Poller) acceptPart(r watermark.Request, now schemas.Instant) (accepted bool, err error) {
-	parts := p.state.mark.Parts
-	if len(parts) >= watermark.MostParts {
-		return false, nil
+// acceptance is the state of a request that was just read.
+type acceptance struct {
+	over     bool   // it is carried out
+	refused  string // the reason why it will not be, or ""
+	takeover bool   // the poller has to end with a takeover
+}
+
+// accept begins what r asks for, or does it.
+func (p *Poller) accept(r watermark.Request, now schemas.Instant) (done acceptance, err error) {
+	mark := &p.state.mark
+	switch r.Kind {
+	case watermark.Sweeps:
+		mark.Sweep = &watermark.Sweep{Request: r.ID, RequestUID: r.UID, At: now,
+			ConfirmedDeletes: r.ConfirmedDeletes}
+		p.sweeper.asked(r.Kind)
+	case watermark.Erases:
+		mark.AcceptErase(r, now)
+		p.sweeper.asked(r.Kind)
+	case watermark.Replays, watermark.Retries:
+		done.refused, err = p.acceptPart(r, now)
+	case watermark.Cancels:
+		p.sweeper.asked(r.Kind)
+		var ended int
+		if ended, done.takeover = p.state.cancelReplays(now); ended == 0 {
+			done.refused = "there is no replay to cancel, or it is part of the first load"
+		}
+		done.over = true
+	case watermark.Pauses:
+		p.sweeper.end() // it does not die, and goes on after the pause
+		mark.Pause, done.over = &watermark.Pause{Since: now, Until: r.To, Why: r.Why, By: r.By}, true
+	case watermark.Resumes:
+		if mark.Pause == nil {
+			done.refused = "it is not paused"
+		}
+		mark.Pause, done.over = nil, true
+	case watermark.Reset:
+		if r.To == nil || *r.To > now.Add(resetAhead) {
+			done.refused = "a reset without a time, or to one in the future"
+			break
+		}
+		var ends []int64
+		if ends, err = p.cfg.Session.EndOffsets(p.writer.commits); err == nil {
+			p.sweeper.end() // it does not die: the takeover that comes goes on with it
+			p.state.beginReplay(r, now, ends)
+			done.takeover = true
+		}
+	default:
+		done.refused = "a request of an unknown kind"
+	}
+	return done, err
+}
+
+// acceptPart puts a replay of a part or a retry at the end of those that wait. refused is the reason if it
+// does not.
+func (p *Poller) acceptPart(r watermark.Request, now schemas.Instant) (refused string, err error) {
+	mark := &p.state.mark
+	if len(mark.Parts) >= watermark.MostParts {
+		return fmt.Sprintf("%d replays and retries wait already", watermark.MostParts), nil
+	}
+	asked := len(r.Rows)
+	if r.Kind == watermark.Retries && asked > 0 {
+		well := func(id int64) bool { return !p.state.deadLetters.has(id) }
+		r.Rows = slices.DeleteFunc(slices.Clone(r.Rows), well)
+		if len(r.Rows) == 0 {
+			return "none of the rows has a dead letter", nil
+		}
 	}
 	ends, err := p.cfg.Session.EndOffsets(p.writer.commits)
 	if err != nil {
-		return false, err
+		return "", err
 	}
-	p.state.mark.Parts = append(parts[:len(parts):len(parts)], watermark.PartOf(r, now, ends))
+	part := watermark.PartOf(r, now, ends)
+	part.Left = int64(asked - len(r.Rows))
+	mark.Parts = append(slices.Clone(mark.Parts), part)
 	p.sweeper.asked(r.Kind)
-	return true, nil
+	return "", nil
 }
 
 // rests reports whether the resource is paused. Then its owner only writes the watermark, which says that

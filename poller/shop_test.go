@@ -173,6 +173,17 @@ func newShop(t tester, now time.Time) *shop {
 
 // What Session and Requests ask of the shop.
 
+// result is that of the last replay or retry, or nil.
+func (s *shop) result() *watermark.Result {
+	for _, r := range slices.Backward(s.mark.Results) {
+		switch r.Kind {
+		case watermark.Reset, watermark.Replays, watermark.Retries:
+			return &r
+		}
+	}
+	return nil
+}
+
 func (s *shop) Watermark() watermark.Watermark { return s.mark }
 
 func (s *shop) DeadLetters() map[string]uint64 { return s.letters }

@@ -115,7 +115,7 @@ type Batch struct {
 	Load *watermark.Load
 	// Identity, in a pass, identifies the table of these rows. Nil if the source has no identity.
 	Identity *watermark.Identity
-	// Dialect, in a pass over REST, is what is known of the service (package dialect). Nil if nothing is.
+	// Dialect, in a pass over REST, has the known habits of the service (package dialect), or is nil.
 	Dialect map[string]watermark.Proof
 	// Failed, in a pass, is the newest request that failed and was stepped over, in words. "" means none.
 	Failed string

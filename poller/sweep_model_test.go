@@ -371,7 +371,7 @@ func (w *world) replayedWhole(t *rapid.T) {
 	for range 4 {
 		w.rest(t, w.ask(watermark.Request{Kind: watermark.Replays, From: &everything}))
 		left := 0
-		_, _ = fmt.Sscanf(w.mark.Replayed.Left, "not published again: %d", &left)
+		_, _ = fmt.Sscanf(w.result().Left, "not published again: %d", &left)
 		for id, row := range w.rows {
 			if _, there := w.newest(id); there && row.bad {
 				left--
@@ -381,7 +381,7 @@ func (w *world) replayedWhole(t *rapid.T) {
 			return
 		}
 	}
-	t.Fatalf("replays of every row end with %+v", w.mark.Replayed)
+	t.Fatalf("replays of every row end with %+v", w.result())
 }
 
 // rest lets time pass until the sweep that was asked for by request id is finished.

@@ -390,7 +390,7 @@ func TestEachRequestThatIsAcceptedIsALineOfTheLog(t *testing.T) {
 		t.Errorf("the log has %q, expected %q", got, want)
 	}
 	// What is not done, or not all of it, is named so too.
-	for id, says := range map[int64]string{2: "request of an unknown kind, ignored", 4: "reset refused",
+	for id, says := range map[int64]string{2: "request refused", 4: "request refused",
 		5: "a request goes on without its --confirm-deletes"} {
 		lines := logged.Filter(func(line observer.LoggedEntry) bool {
 			f := line.ContextMap()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -26,12 +27,11 @@ type writer struct {
 	board *board
 	state *state
 	// commits is the context of every transaction. A stop and a request do not end it (outliving).
-	commits context.Context //nolint:containedctx // Run sets it, and no call outlives Run
-	failed  error           // of the commit that failed, or nil
-	written time.Time       // when the last transaction was committed
-	// replayed is that of the last transaction.
-	replayed *watermark.Replayed
-	told     *watermark.Trouble // that was committed last
+	commits context.Context    //nolint:containedctx // Run sets it, and no call outlives Run
+	failed  error              // of the commit that failed, or nil
+	written time.Time          // when the last transaction was committed
+	results []watermark.Result // those of the last transaction
+	told    *watermark.Trouble // that was committed last
 	// wait replaces the watermark's Trouble while the service asked for a pause. nil: it did not.
 	wait *watermark.Trouble
 }
@@ -52,11 +52,13 @@ func (w *writer) commit(tx watermark.Transaction) error {
 		return w.failed
 	}
 	w.state.dedup.committed(w.state.mark.Settled, now)
-	if r := tx.Watermark.Replayed; r != w.replayed {
-		w.cfg.Log.Info("replay finished", zapInstant("from", r.From), zapRequest(r.Request),
-			zap.Int64("rows", r.Rows), zap.String("left", r.Left))
+	for _, r := range tx.Watermark.Results {
+		if !slices.Contains(w.results, r) {
+			w.cfg.Log.Info("replay finished", zap.String("kind", string(r.Kind)), zapRequest(r.Request),
+				zapInstant("from", r.From), zap.Int64("rows", r.Rows), zap.String("left", r.Left))
+		}
 	}
-	w.written, w.replayed = now, tx.Watermark.Replayed
+	w.written, w.results = now, tx.Watermark.Results
 	w.told = tx.Watermark.Trouble
 	w.cfg.Metrics.RowsPublished.Add(float64(len(tx.Rows)))
 	w.cfg.Published(tx.Rows, tx.Deletes)
@@ -83,8 +85,8 @@ func (w *writer) commitIfDue(tx watermark.Transaction) error {
 	waits := func(t *watermark.Trouble) bool {
 		return t != nil && (!t.SettlingDelayed() || t.Until != nil)
 	}
-	news := tx.Len() > 0 || w.cfg.Eager || s.mark.Replay != nil || s.mark.Replayed != w.replayed ||
-		waits(w.told) != waits(w.trouble())
+	news := tx.Len() > 0 || w.cfg.Eager || s.mark.Replay != nil && s.mark.Pause == nil ||
+		!slices.Equal(s.mark.Results, w.results) || waits(w.told) != waits(w.trouble())
 	if news || now.Sub(w.written) >= idleWrite {
 		return w.commit(tx)
 	}

@@ -76,14 +76,18 @@ func TopicID(ctx context.Context, c *Cluster, resource string) (string, error) {
 	return topicID(topic), err
 }
 
-// anew returns the watermark by which the topic of r with this id is filled from the start. The requests
-// that were carried out and the fields of the source stay known. A pause goes on, whatever the topic holds.
-// Written stays, because it orders watermarks. A topic that lost its end still holds rows, and they may have
-// been published under other policies.
+// anew returns the watermark by which the topic of r with this id is filled from the start. The requests that
+// were carried out, their results and the fields of the source stay known. Rows go on to wait for an erase,
+// and a pause goes on, whatever the topic holds. Written stays, because it orders watermarks. A topic that
+// lost its end still holds rows, and they may have been published under other policies.
 func anew(mark *watermark.Watermark, id string, r *schemas.Resource) watermark.Watermark {
 	fresh := watermark.New(mark.Resource)
 	fresh.Request, fresh.RequestUID = mark.Request, mark.RequestUID
 	fresh.Fields, fresh.Written, fresh.Pause = mark.Fields, mark.Written, mark.Pause
+	fresh.Results, fresh.Erase, fresh.Erased = mark.Results, mark.Erase, mark.Erased
+	for i := range mark.Parts {
+		fresh.End(mark.Parts[i].Ended(mark.Written, "the topic is filled from the start"))
+	}
 	if !differ(id, mark.TopicID) {
 		fresh.Policies = heldPolicies(mark.Policies, r)
 	}

@@ -151,7 +151,7 @@ again an overlap later. Polls go on, and a sweep does the same for all rows.
 With --wait it stays until that is done, and exits with 3 if some rows still cannot be published.`,
 			watermark.MostReplayed),
 		Example: "  storestream dead-letters retry users --yes --wait\n" +
-			"  storestream dead-letters retry users 123 456 --why \"the service sends numbers again\"",
+			"  storestream dead-letters retry users 123 456 --why corrected",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 1+watermark.MostReplayed {
 				return usagef(cmd, "expected a resource, and %d ids at most", watermark.MostReplayed)
@@ -161,12 +161,8 @@ With --wait it stays until that is done, and exits with 3 if some rows still can
 	}
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		for _, arg := range args[1:] {
-			id, err := strconv.ParseInt(arg, 10, 64)
-			if err != nil {
-				return usagef(cmd, "id %q: expected a whole number", arg)
-			}
-			o.Rows = append(o.Rows, id)
+		if err := o.rows(cmd, args[1:]); err != nil {
+			return err
 		}
 		return o.send(env, cmd, args[:1], "Look these rows up?", nil)
 	}

@@ -161,12 +161,21 @@ func printTable(w io.Writer, rows [][]string) error {
 	return err
 }
 
-// confirm asks on the terminal. Only a yes is one.
-func (e *environment) confirm(question string) bool {
+// confirm asks on the terminal. Only a yes is one, and an interrupt is a no.
+func (e *environment) confirm(ctx context.Context, question string) bool {
 	e.print("%s [y/N] ", question)
-	line, _ := bufio.NewReader(e.stdin).ReadString('\n') // an end without an answer is no
-	line = strings.ToLower(strings.TrimSpace(line))
-	return line == "y" || line == "yes"
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(e.stdin).ReadString('\n') // an end without an answer is no
+		answer <- line
+	}()
+	select {
+	case line := <-answer:
+		line = strings.ToLower(strings.TrimSpace(line))
+		return line == "y" || line == "yes"
+	case <-ctx.Done(): // an interrupt
+		return false
+	}
 }
 
 // jsonFlag adds -o, and returns whether it asks for JSON. Without it the output is for a person to read.

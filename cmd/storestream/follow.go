@@ -168,15 +168,15 @@ func (r *following) result(mark watermark.Watermark) (over bool, err error) {
 		if over = r.taken && mark.Replay == nil; !over {
 			break
 		}
-		err = r.replayed(mark.Replayed, mark.Replayed != nil && r.is(mark.Replayed.RequestUID))
+		err = r.ended(&mark)
 	case watermark.Replays, watermark.Retries:
 		mine := func(p watermark.Part) bool { return p.RequestUID == r.UID }
 		if over = r.taken && !slices.ContainsFunc(mark.Parts, mine); over {
-			err = r.replayed(mark.Replayed, mark.Replayed != nil && mark.Replayed.RequestUID == r.UID)
+			err = r.ended(&mark)
 		}
 	case watermark.Cancels, watermark.Pauses, watermark.Resumes:
 		if over = r.taken; over {
-			r.env.print("%s: done: %s\n", r.Resource, whatText(&r.Request))
+			err = r.ended(&mark)
 		}
 	case watermark.Erases:
 		waits := func(e watermark.Erase) bool { return e.RequestUID == r.UID }

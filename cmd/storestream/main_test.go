@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -315,4 +316,15 @@ func TestASchemaFileThatIsNotOneIsAMistakeOfTheConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	do(t, "schema", "show", "users", "--set", "schemas.dir="+dir).expect(t, exitUsage, "Order.avsc")
+}
+
+func TestAnInterruptAtAQuestionIsANo(t *testing.T) {
+	typed, silent := io.Pipe() // somebody who types nothing
+	defer silent.Close()
+	e := &environment{stdin: typed, stdout: io.Discard, stderr: io.Discard}
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	if e.confirm(ctx, "Delete it?") {
+		t.Error("it is a yes")
+	}
 }

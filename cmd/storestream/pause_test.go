@@ -23,9 +23,10 @@ func TestPauseAndResumeSayWhatTheyDid(t *testing.T) {
 	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
 		w.Request, w.RequestUID = asked.ID, asked.UID
 		w.Pause = &watermark.Pause{Since: asked.At, Until: asked.To, Why: asked.Why, By: asked.By}
+		w.End(watermark.Result{Request: asked.ID, RequestUID: asked.UID, Kind: asked.Kind})
 	})
-	wait().expect(t, exitDone, "orders: done: pause to ")
-	s.do("requests").expect(t, exitDone, "pause to ", "a migration", "accepted")
+	wait().expect(t, exitDone, "orders: done\n")
+	s.do("requests").expect(t, exitDone, "pause to ", "a migration", "done")
 	s.do("pause", "orders", "--for", "-1s", "--yes").expect(t, exitUsage, "--for -1s: expected more than 0")
 	s.do("pause", "--yes").expect(t, exitUsage, "expected one or more resources, or --all")
 	s.do("resume", "orders", "--yes").expect(t, exitDone, "orders: asked for an end of its pause")

@@ -1,16 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
+	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
@@ -19,7 +23,7 @@ import (
 
 func replayCommand(env *environment) *cobra.Command {
 	var from, to string
-	var ids []int
+	var ids []string
 	o := order{Request: watermark.Request{Kind: watermark.Replays}}
 	cmd := &cobra.Command{
 		Use:       "replay RESOURCE... (--from TIME [--to TIME] | --ids ID,...)",
@@ -42,14 +46,14 @@ there is watermark reset.`, watermark.MostReplayed),
 	}
 	cmd.Flags().StringVar(&from, "from", "", "rows updated at this `TIME` or later")
 	cmd.Flags().StringVar(&to, "to", "", "rows updated before this `TIME`. Without: up to now")
-	cmd.Flags().IntSliceVar(&ids, "ids", nil, "the rows with these ids: `ID,...`")
+	cmd.Flags().StringSliceVar(&ids, "ids", nil, "the rows with these ids: `ID,...`")
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		slices.Sort(ids)
-		for _, id := range slices.Compact(ids) {
-			o.Rows = append(o.Rows, int64(id))
+		err := o.rows(cmd, ids)
+		if err == nil {
+			err = o.part(cmd, from, to, args)
 		}
-		if err := o.part(cmd, from, to, args); err != nil {
+		if err != nil {
 			return err
 		}
 		return o.send(env, cmd, unique(args), "Publish these again?", func(cluster *producer.Cluster,
@@ -57,9 +61,23 @@ there is watermark reset.`, watermark.MostReplayed),
 			return o.explainPart(cmd.Context(), env, cluster, names)
 		})
 	}
-	cmd.AddCommand(requestsList(env, "list [RESOURCE...]", "Show the replays of the last seven days",
-		watermark.Replays, watermark.Reset), replayCancel(env))
+	cmd.AddCommand(requestsList(env, "list [RESOURCE...]", "List the replays and retries of the last seven days",
+		watermark.Replays, watermark.Retries, watermark.Reset), replayCancel(env))
 	return cmd
+}
+
+// rows reads the ids of rows.
+func (o *order) rows(cmd *cobra.Command, ids []string) error {
+	for _, text := range ids {
+		id, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+		if err != nil {
+			return usagef(cmd, "id %q: expected a whole number", text)
+		}
+		o.Rows = append(o.Rows, id)
+	}
+	slices.Sort(o.Rows)
+	o.Rows = slices.Compact(o.Rows)
+	return nil
 }
 
 // part reads which rows are to be published again.
@@ -68,8 +86,9 @@ func (o *order) part(cmd *cobra.Command, from, to string, resources []string) er
 		return usagef(cmd, "expected --from, or --from and --to, or --ids")
 	}
 	if len(o.Rows) > 0 {
-		if len(resources) != 1 || len(o.Rows) > watermark.MostReplayed {
-			return usagef(cmd, "--ids: expected one resource and %d ids at most", watermark.MostReplayed)
+		if len(unique(resources)) != 1 || o.all || len(o.Rows) > watermark.MostReplayed {
+			return usagef(cmd, "--ids: expected one resource without --all, and %d ids at most",
+				watermark.MostReplayed)
 		}
 		o.what = "a replay of " + terminal.Plural(len(o.Rows), "row")
 		return nil
@@ -107,7 +126,7 @@ func (o *order) explainPart(ctx context.Context, env *environment, cluster *prod
 		}
 	}
 	if o.From == nil {
-		env.print("Each of %s is published again, as the topic has it, and consumers see it once more.\n",
+		env.print("%s, published again as the topic has it: consumers see it once more.\n",
 			terminal.Plural(len(o.Rows), "row"))
 		return nil
 	}
@@ -121,25 +140,51 @@ func replayCancel(env *environment) *cobra.Command {
 		Use:       "cancel RESOURCE...",
 		ValidArgs: schemas.Names(),
 		Args:      resourceArgs(0, math.MaxInt),
-		Short:     "End the replays in hand",
-		Long: `Asks the running instance to end the replay of a part that is in hand, and one that watermark reset
-has begun. Rows that were published again stay so, and no further one is. After a reset, settled goes back to
-its place before that. A reset that was asked for before the first load was complete is part of that load, and
-goes on.`,
+		Short:     "End all replays and retries of a resource",
+		Long: `Asks the running instance to end the replays of parts and the retries of dead letters, also those
+that wait, and a replay that watermark reset has begun. It lists them before it asks. Rows that were
+published again stay so, and no further one is. After a reset, settled goes back to its place before that. A
+reset that was asked for before the first load was complete is part of that load, and goes on.`,
 		Example: "  storestream replay cancel orders --yes",
 	}
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return o.send(env, cmd, unique(args), "End the replays in hand?", nil)
+		return o.send(env, cmd, unique(args), "End these?", func(cluster *producer.Cluster, names []string) error {
+			return explainCancel(cmd.Context(), env, cluster, names)
+		})
 	}
 	return cmd
 }
 
-// replayedText returns the result of a replay or a retry in a line.
-func replayedText(q *watermark.Request, r *watermark.Replayed) string {
-	text := q.Resource + ": published again: "
-	if q.Kind == watermark.Retries {
-		text = q.Resource + ": published: "
+// explainCancel says what a cancel ends.
+func explainCancel(ctx context.Context, env *environment, cluster *producer.Cluster, names []string) error {
+	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
+	defer cancel()
+	marks, _, err := producer.ReadWatermarks(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		mark := marks[name]
+		text := requestText(health.Resource{Replay: mark.Replay, Parts: mark.Parts})
+		env.print("%s: %s\n", name, cmp.Or(text, "there is no replay now"))
+	}
+	return nil
+}
+
+// resultText returns the result of a request in a line.
+func resultText(r *watermark.Result) string {
+	var text string
+	switch r.Kind {
+	case watermark.Reset, watermark.Replays:
+		text = "published again: "
+	case watermark.Retries:
+		text = "published: "
+	default:
+		if r.Left != "" {
+			return "not done: " + r.Left
+		}
+		return "done"
 	}
 	text += terminal.Plural(r.Rows, "row")
 	if r.From > schemas.MinInstant {
@@ -152,14 +197,18 @@ func replayedText(q *watermark.Request, r *watermark.Replayed) string {
 	return text
 }
 
-// replayed prints the result of a replay that is over.
-func (r *following) replayed(done *watermark.Replayed, mine bool) error {
-	if done == nil || !mine {
-		return errors.New(r.Resource + ": the instance has not replayed it: see its log")
+// ended prints the result of a request that is over. A reset may have ended with a later one.
+func (r *following) ended(mark *watermark.Watermark) error {
+	for i := len(mark.Results) - 1; i >= 0; i-- {
+		result := &mark.Results[i]
+		if result.RequestUID != r.UID && (r.Kind != watermark.Reset || !r.is(result.RequestUID)) {
+			continue
+		}
+		r.env.print("%s: %s\n", r.Resource, resultText(result))
+		if result.Left != "" {
+			return exitError{exitDifferent, errors.New(r.Resource + ": not all was done")}
+		}
+		return nil
 	}
-	r.env.print("%s\n", replayedText(&r.Request, done))
-	if done.Left != "" {
-		return exitError{exitDifferent, errors.New(r.Resource + ": some rows were left")}
-	}
-	return nil
+	return errors.New(r.Resource + ": its result is no longer known: see the instance's log")
 }

@@ -36,7 +36,8 @@ func TestReplayAsksForAPartAndFollowsItToItsEnd(t *testing.T) {
 		"orders: the replay has not ended: it failed 3 times in a row")
 	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
 		w.ChangePart(func(p *watermark.Part) { p.Rows = 2 })
-		w.Parts, w.Replayed = nil, w.Parts[0].Ended(schemas.MinInstant, "")
+		w.End(w.Parts[0].Ended(schemas.MinInstant, ""))
+		w.Parts = nil
 	})
 	wait().expect(t, exitDone, "orders: published again: 2 rows since 2026-11-19T00:00:00.000000Z, in 0.0s")
 	s.do("replay", "list", "orders").expect(t, exitDone,
@@ -55,7 +56,7 @@ func TestReplayWaitsSayThatSomeWereLeftOrThatItWasCancelled(t *testing.T) {
 	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
 		w.Request, w.RequestUID = asked.ID, asked.UID
 		p := watermark.PartOf(asked, schemas.MinInstant, nil)
-		w.Replayed = p.Ended(schemas.MinInstant, "cancelled")
+		w.End(p.Ended(schemas.MinInstant, "cancelled"))
 	})
 	wait().expect(t, exitDifferent, "published again: 0 rows, in 0.0s. Left: cancelled")
 }
@@ -103,11 +104,30 @@ func TestRequestsSaysWhoAskedForWhatAndWhatBecameOfIt(t *testing.T) {
 		w.EndErase(map[int64]string{1: "", 2: "the service has it"}, schemas.MinInstant)
 	})
 	out := s.do("requests").expect(t, exitDone, "sweep, confirms 2 deletions", "swept 7 rows", "the law",
-		"erase of 2 rows", "1 erased, 1 stay", "waits for an instance", whoAmI())
+		"erase of 1, 2", "1 erased, 1 stay", "waits for an instance", whoAmI())
 	if n := strings.Count(out.stdout.String(), "\n"); n != 4 {
 		t.Errorf("%d lines:\n%s", n, out.stdout)
 	}
 	if text := s.do("requests", "users").stdout.String(); strings.Contains(text, "orders") {
 		t.Errorf("of users alone:\n%s", text)
 	}
+}
+
+func TestACancelSaysWhatItEndsAndWhetherItDid(t *testing.T) {
+	s := newScene(t)
+	s.Publish("orders", []schemas.Record{s.Order(1, "Shipped")}, nil, func(w *watermark.Watermark) {
+		w.Parts = []watermark.Part{{Kind: watermark.Replays, Rows: 3, Of: 9}, {Kind: watermark.Retries}}
+	})
+	out, _, wait := s.run("replay", "cancel", "orders", "--yes", "--wait")
+	stage.Eventually(t, "the request is written", func() bool {
+		return strings.Contains(out.stdout.String(), "orders: asked for an end of its replays")
+	})
+	asked := s.requestFor("orders")
+	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
+		w.Request, w.RequestUID, w.Parts = asked.ID, asked.UID, nil
+		w.End(watermark.Result{Request: asked.ID, RequestUID: asked.UID, Kind: asked.Kind,
+			Left: "there is no replay to cancel"})
+	})
+	wait().expect(t, exitDifferent, "replaying a part: 3 of at most 9 rows published again; 1 more of these",
+		"orders: not done: there is no replay to cancel")
 }

@@ -74,7 +74,7 @@ func (o *order) send(env *environment, cmd *cobra.Command, names []string, quest
 				return err
 			}
 		}
-		if !o.yes && !env.confirm(question) {
+		if !o.yes && !env.confirm(ctx, question) {
 			return errors.New("not confirmed: nothing was asked of the running instance")
 		}
 		asked, err := o.ask(ctx, cluster, names)

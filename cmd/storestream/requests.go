@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -101,8 +102,12 @@ func whatText(q *watermark.Request) string {
 	if q.To != nil {
 		text += " to " + pointerText(q.To)
 	}
-	if len(q.Rows) > 0 {
-		text += " of " + terminal.Plural(len(q.Rows), "row")
+	const shown = 5
+	for i, id := range q.Rows[:min(shown, len(q.Rows))] {
+		text += [2]string{" of ", ", "}[min(i, 1)] + strconv.FormatInt(id, 10)
+	}
+	if n := len(q.Rows) - shown; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
 	}
 	if q.ConfirmedDeletes > 0 {
 		text += ", confirms " + terminal.Plural(q.ConfirmedDeletes, "deletion")
@@ -122,10 +127,12 @@ func outcome(q *watermark.Request, r *health.Resource) string {
 		return "waits for an instance"
 	case mark.Replay != nil && mark.Replay.RequestUID == q.UID:
 		return "in hand: " + terminal.Plural(mark.Replay.Rows, "row") + " published"
-	case part >= 0:
-		return "in hand: " + partText(&mark.Parts[part])
-	case mark.Replayed != nil && mark.Replayed.RequestUID == q.UID:
-		return ended(replayedText(q, mark.Replayed))
+	case part > 0:
+		return "waits behind others"
+	case part == 0:
+		return "in hand: " + partText(&mark.Parts[0])
+	case mark.ResultOf(q.ID, q.UID) != nil:
+		return resultText(mark.ResultOf(q.ID, q.UID))
 	case mark.Sweep != nil && mark.Sweep.RequestUID == q.UID:
 		return "in hand"
 	case mark.Swept != nil && mark.Swept.RequestUID == q.UID:

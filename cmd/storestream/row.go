@@ -22,9 +22,9 @@ func rowCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "row RESOURCE ID",
 		ValidArgs: schemas.Names(),
-		Short:     "Say whether one row is right: what the topic holds of it, and what the service has",
-		Long: `Reads what the topic holds of a row, what the service has now, and its dead letter if it has
-one, and compares field by field. Where they differ it says why, as far as that can be told: a change that
+		Short:     "Say whether one row is right: its state in the topic and in the service",
+		Long: `Reads a row in the topic and in the service, and its dead letter if it has one, and compares
+field by field. If they differ, it says why, as far as that can be told: a change that
 is younger than the last poll, or than the overlap, may be under way. It changes nothing, and needs no
 running instance.
 

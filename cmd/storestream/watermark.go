@@ -206,8 +206,11 @@ func requestText(r health.Resource) string {
 	if r.Replay != nil {
 		parts = append(parts, "replaying from "+rowTime(r.Replay.From.Time()))
 	}
-	for i := range r.Parts {
-		parts = append(parts, partText(&r.Parts[i]))
+	if len(r.Parts) > 0 {
+		parts = append(parts, partText(&r.Parts[0]))
+	}
+	if n := len(r.Parts) - 1; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d more of these wait", n))
 	}
 	switch {
 	case r.Sweep != nil && r.Sweep.Tried == nil && r.Sweep.Failure != "":

@@ -271,7 +271,7 @@ func TestAResetShowsHowMuchItRepeats(t *testing.T) {
 func TestAResetWaitsUntilItsReplayIsOverAndSaysHowManyRowsItPublished(t *testing.T) {
 	s := newScene(t)
 	s.Publish("orders", nil, nil, func(w *watermark.Watermark) { // one of before is no answer
-		w.Replayed = &watermark.Replayed{Request: 0, RequestUID: "before", Rows: 5}
+		w.End(watermark.Result{Request: 0, RequestUID: "before", Kind: watermark.Reset, Rows: 5})
 	})
 	out, _, ended := s.run("watermark", "reset", "orders", "--to", "2026-11-20", "--yes", "--wait")
 	stage.Eventually(t, "the request is written", func() bool {
@@ -289,8 +289,9 @@ func TestAResetWaitsUntilItsReplayIsOverAndSaysHowManyRowsItPublished(t *testing
 	})
 	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
 		w.Replay = nil
-		w.Replayed = &watermark.Replayed{Request: asked.ID, RequestUID: asked.UID, From: *asked.To, Rows: 2987,
-			Began: schemas.InstantOf(time.Now().Add(-2 * time.Second)), Ended: schemas.InstantOf(time.Now())}
+		w.End(watermark.Result{Request: asked.ID, RequestUID: asked.UID, Kind: watermark.Reset, From: *asked.To,
+			Rows: 2987, Began: schemas.InstantOf(time.Now().Add(-2 * time.Second)),
+			Ended: schemas.InstantOf(time.Now())})
 	})
 	c := ended().expect(t, exitDone,
 		"orders: published again: 2,987 rows since 2026-11-20T00:00:00.000000Z, in ")

@@ -45,21 +45,21 @@ type Resource struct {
 	Owned bool   `json:"owned,omitzero"`
 
 	// These are the watermark's (New).
-	Settled   *schemas.Instant    `json:"settled"`
-	AsOf      *schemas.Instant    `json:"as_of"`
-	Rows      int64               `json:"rows"`
-	Instance  string              `json:"instance"`
-	Group     string              `json:"group"`
-	Written   *schemas.Instant    `json:"written"`
-	Replay    *watermark.Replay   `json:"replay,omitempty"`
-	Replayed  *watermark.Replayed `json:"replayed,omitempty"`
-	Parts     []watermark.Part    `json:"parts,omitempty"`
-	Pause     *watermark.Pause    `json:"pause,omitempty"`
-	Sweep     *watermark.Sweep    `json:"sweep,omitempty"`
-	Erase     []watermark.Erase   `json:"erase,omitempty"`
-	LastSweep *schemas.Instant    `json:"last_sweep"`
-	Swept     *watermark.Swept    `json:"swept,omitempty"`
-	Policies  watermark.Policies  `json:"privacy,omitempty"`
+	Settled   *schemas.Instant   `json:"settled"`
+	AsOf      *schemas.Instant   `json:"as_of"`
+	Rows      int64              `json:"rows"`
+	Instance  string             `json:"instance"`
+	Group     string             `json:"group"`
+	Written   *schemas.Instant   `json:"written"`
+	Replay    *watermark.Replay  `json:"replay,omitempty"`
+	Results   []watermark.Result `json:"results,omitempty"`
+	Parts     []watermark.Part   `json:"parts,omitempty"`
+	Pause     *watermark.Pause   `json:"pause,omitempty"`
+	Sweep     *watermark.Sweep   `json:"sweep,omitempty"`
+	Erase     []watermark.Erase  `json:"erase,omitempty"`
+	LastSweep *schemas.Instant   `json:"last_sweep"`
+	Swept     *watermark.Swept   `json:"swept,omitempty"`
+	Policies  watermark.Policies `json:"privacy,omitempty"`
 	// Pending are requests that no owner has accepted yet. Only the command line reads them.
 	Pending []watermark.Request `json:"pending,omitempty"`
 	// DeadLetters are the rows that cannot be published, by reason.
@@ -128,7 +128,7 @@ func New(mark watermark.Watermark, now schemas.Instant) Resource {
 	}
 	return Resource{Name: mark.Resource, Settled: Known(mark.Settled), AsOf: Known(mark.AsOf), Rows: mark.Rows,
 		Instance: mark.Instance, Group: mark.Group, Written: Known(mark.Written), Replay: mark.Replay,
-		Replayed: mark.Replayed, Parts: mark.Parts, Pause: mark.Pause, Sweep: mark.Sweep, Erase: mark.Erase,
+		Results: mark.Results, Parts: mark.Parts, Pause: mark.Pause, Sweep: mark.Sweep, Erase: mark.Erase,
 		LastSweep: Known(mark.LastSweep),
 		Swept:     mark.Swept, Policies: mark.Policies, DeadLetters: []watermark.DeadLetters{},
 		Mark: mark, Trouble: mark.Trouble, Good: Known(good), Now: now}

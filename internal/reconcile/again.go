@@ -18,8 +18,12 @@ type Again struct {
 // wants reports whether a row whose newest record is p is to be published again.
 func (a *Again) wants(p *watermark.Published) bool {
 	at := p.UpdatedAt.Millis()
-	return !p.Tombstone && int(p.Partition) < len(a.Ends) && p.Offset < a.Ends[p.Partition] &&
-		at >= a.From.Millis() && at < a.To.Millis()
+	return !p.Tombstone && !a.did(p) && at >= a.From.Millis() && at < a.To.Millis()
+}
+
+// did reports whether a row whose newest record is p was published after the request.
+func (a *Again) did(p *watermark.Published) bool {
+	return p != nil && (int(p.Partition) >= len(a.Ends) || p.Offset >= a.Ends[p.Partition])
 }
 
 // only returns a reader of the topic that shows only the rows that are wanted. The others are as if they were

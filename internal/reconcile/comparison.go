@@ -64,6 +64,8 @@ type Report struct {
 	// Wanted is how many records of the topic the first reading of a replay met that may have to be published
 	// again. A row may have several.
 	Wanted int `json:"-"`
+	// Absent is how many of the named rows of a replay the topic does not have.
+	Absent int `json:"-"`
 	// Shown is set if the first reading met a row that can be published, also one behind the part.
 	Shown bool `json:"-"`
 	// Empty is set if a look found the source without any row. That is likelier an outage than true.
@@ -268,6 +270,9 @@ func (c *Comparison) clear() {
 	for id, s := range c.suspects {
 		if s.delivered() {
 			c.report.InFlight++
+			if s.again && s.named && !c.cfg.Again.did(s.newest) {
+				c.report.Absent++
+			}
 			c.Forget(id)
 		}
 	}

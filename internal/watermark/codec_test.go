@@ -29,7 +29,8 @@ func full() watermark.Watermark {
 		HorizonNext: 9, Started: 8}
 	w.Replay = &watermark.Replay{Request: 3, From: schemas.MinInstant, At: 1, Ends: []int64{1, 2, 3, 0, 0, 0},
 		RequestUID: "u", Rows: 4}
-	w.Replayed = &watermark.Replayed{Request: 1, RequestUID: "t", From: 1, Began: 2, Ended: 3, Rows: 4}
+	w.End(watermark.Result{Request: 1, RequestUID: "t", Kind: watermark.Reset, From: 1, Began: 2, Ended: 3,
+		Rows: 4})
 	from, tried := int64(-9), schemas.Instant(5)
 	w.Sweep = &watermark.Sweep{Request: 2, At: 3, From: &from, Done: &watermark.Swept{Request: 2, Stale: 1},
 		Tried: &tried, Attempts: 5, NotBefore: &tried}

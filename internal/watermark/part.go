@@ -50,7 +50,7 @@ func PartOf(r Request, at schemas.Instant, ends []int64) Part {
 }
 
 // Ended returns the result of p. left says in words which rows it leaves, or is "".
-func (p *Part) Ended(at schemas.Instant, left string) *Replayed {
-	return &Replayed{Request: p.Request, RequestUID: p.RequestUID, From: p.From, Began: p.At, Ended: at,
-		Rows: p.Rows, Left: left}
+func (p *Part) Ended(at schemas.Instant, left string) Result {
+	return Result{Request: p.Request, RequestUID: p.RequestUID, Kind: p.Kind, From: p.From, Began: p.At,
+		Ended: at, Rows: p.Rows, Left: left}
 }

@@ -56,11 +56,12 @@ type Watermark struct {
 	DedupFrom schemas.Instant `json:"dedup_from"`
 	// Future are rows that were stamped far ahead of their writing. Each would pin DedupFrom for as long.
 	Future []FutureRow `json:"future,omitempty"`
-	// Replay is the replay in hand. Replayed is the last one that was finished. Each may be nil.
-	Replay   *Replay   `json:"replay,omitempty"`
-	Replayed *Replayed `json:"replayed,omitempty"`
-	// Parts are the replays of parts that wait. The first one may be in hand. Replayed is their result, too.
+	// Replay is the replay in hand that a reset has begun, or nil.
+	Replay *Replay `json:"replay,omitempty"`
+	// Parts are the replays of parts and the retries that wait. The first one may be in hand.
 	Parts []Part `json:"parts,omitempty"`
+	// Results are those of the last requests, the newest last. Sweeps and erases have their own.
+	Results []Result `json:"results,omitempty"`
 	// Sweep is the sweep that waits or is in hand. It may be nil.
 	Sweep *Sweep `json:"sweep,omitempty"`
 	// LastSweep is when the last sweep was finished. It is MinInstant before the first one.
@@ -174,16 +175,36 @@ type Replay struct {
 	Rows int64 `json:"rows"`
 }
 
-// Replayed is the result of a replay.
-type Replayed struct {
+// Result is the result of a request that an owner has dealt with: of a replay of either kind, a retry, a
+// cancel, a pause or a resume.
+type Result struct {
 	Request    int64           `json:"request"`
 	RequestUID string          `json:"request_uid,omitempty"`
-	From       schemas.Instant `json:"from"`
+	Kind       Kind            `json:"kind"`
+	From       schemas.Instant `json:"from"` // of a replay
 	Began      schemas.Instant `json:"began"`
 	Ended      schemas.Instant `json:"ended"`
-	Rows       int64           `json:"rows"`
-	// Left says which rows it has left, and why, or is "".
+	Rows       int64           `json:"rows"` // that it published
+	// Left says which rows it has left, or why it did not act, or is "".
 	Left string `json:"left,omitempty"`
+}
+
+// mostResults is how many results a watermark keeps.
+const mostResults = 20
+
+// End notes the result of a request.
+func (w *Watermark) End(r Result) {
+	w.Results = append(slices.Clone(w.Results[max(0, len(w.Results)+1-mostResults):]), r)
+}
+
+// ResultOf returns the result of a request, or nil if it is not known.
+func (w *Watermark) ResultOf(request int64, uid string) *Result {
+	for i := range w.Results {
+		if r := &w.Results[i]; r.Request == request && r.RequestUID == uid {
+			return r
+		}
+	}
+	return nil
 }
 
 // Sweep is a sweep that was asked for or became due, and is not finished yet.

@@ -36,11 +36,11 @@ type Mark struct {
 	Instance string    `json:"instance"`
 	Written  time.Time `json:"written"`
 	// Ends are the offsets of the data topic's partitions behind the records that were committed with it.
-	Ends     []int64  `json:"ends"`
-	Replay   *Replay  `json:"replay"`
-	Parts    []Replay `json:"parts"`
-	Replayed *Result  `json:"replayed"`
-	Pause    *Pause   `json:"pause"`
+	Ends    []int64  `json:"ends"`
+	Replay  *Replay  `json:"replay"`
+	Parts   []Replay `json:"parts"`
+	Results []Result `json:"results"`
+	Pause   *Pause   `json:"pause"`
 }
 
 // Pause is a pause. Until is zero if it does not end by itself.
@@ -125,8 +125,10 @@ func (m *Mark) has(request int64) bool {
 func (m *Mark) replaced(r *Replay) bool { return !r.isPart() && m.Replay != nil }
 
 func (m *Mark) resultOf(request int64) *Result {
-	if m.Replayed == nil || m.Replayed.Request != request {
-		return nil
+	for i := range m.Results {
+		if m.Results[i].Request == request {
+			return &m.Results[i]
+		}
 	}
-	return m.Replayed
+	return nil
 }

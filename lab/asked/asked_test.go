@@ -52,10 +52,10 @@ func TestACourseEndsWithTheWatermarkThatLacksTheReplay(t *testing.T) {
 		{Instance: "a"},
 		{Instance: "a", Parts: []Replay{part(1, 0, 9, 5), part(3, 0, 9, 7)}, Ends: []int64{8}},
 		{Instance: "b", Parts: []Replay{part(3, 0, 9, 7)}, Replay: &first, Ends: []int64{14},
-			Replayed: &Result{Request: 1}},
+			Results: []Result{{Request: 1}}},
 		{Instance: "b", Parts: []Replay{part(3, 0, 9, 7)}, Replay: &second, Ends: []int64{24},
-			Replayed: &Result{Request: 1}},
-		{Instance: "b", Ends: []int64{25}, Replayed: &Result{Request: 4, Left: "cancelled"}},
+			Results: []Result{{Request: 1}}},
+		{Instance: "b", Ends: []int64{25}, Results: []Result{{Request: 4, Left: "cancelled"}}},
 	}
 	for i, want := range []struct {
 		request   int64
@@ -107,7 +107,7 @@ func TestRequestsThatTheWatermarksContradictAreFound(t *testing.T) {
 		wrong int
 	}{
 		"carried out": {[]string{"replay"}, []Mark{{Request: 0, Parts: []Replay{part(0, 0, 9)}},
-			{Request: 0, Rows: 3, Replayed: &Result{Request: 0}}}, 0},
+			{Request: 0, Rows: 3, Results: []Result{{Request: 0}}}}, 0},
 		"never accepted":            {[]string{"replay"}, []Mark{{Request: -1}}, 1},
 		"accepted without a replay": {[]string{"replay"}, []Mark{{Request: 0}}, 1},
 		"accepted without a reset":  {[]string{"reset"}, []Mark{{Request: 0, Parts: []Replay{one}}}, 1},

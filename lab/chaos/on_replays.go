@@ -137,7 +137,9 @@ func breakCancel(ctx context.Context, s *stage, e event) (func() error, error) {
 		return loseOwner(ctx, s, e, ask, inHand)
 	}
 	return loseOwner(ctx, s, e, ask, func(m *mark) bool {
-		return m.Replayed != nil && m.Replayed.Left == "cancelled" && m.Replayed.Request > before.Request
+		return slices.ContainsFunc(m.Results, func(r asked.Result) bool {
+			return r.Left == "cancelled" && r.Request > before.Request
+		})
 	})
 }
 

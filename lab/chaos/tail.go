@@ -398,8 +398,8 @@ func (t *tail) dump(dir string) error {
 				if m.Replay != nil {
 					fmt.Fprintf(w, " replay %+v", *m.Replay)
 				}
-				if m.Replayed != nil {
-					fmt.Fprintf(w, " replayed %+v", *m.Replayed)
+				if len(m.Results) > 0 {
+					fmt.Fprintf(w, " results %+v", m.Results)
 				}
 				fmt.Fprintln(w)
 			}
