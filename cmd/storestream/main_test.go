@@ -320,7 +320,7 @@ func TestASchemaFileThatIsNotOneIsAMistakeOfTheConfiguration(t *testing.T) {
 
 func TestAnInterruptAtAQuestionIsANo(t *testing.T) {
 	typed, silent := io.Pipe() // somebody who types nothing
-	defer silent.Close()
+	defer func() { _ = silent.Close() }()
 	e := &environment{stdin: typed, stdout: io.Discard, stderr: io.Discard}
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()

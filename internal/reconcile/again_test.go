@@ -71,6 +71,7 @@ func (a *again) look(c *Comparison) {
 }
 
 func newAgain(t *testing.T, rows int64) *again {
+	t.Helper()
 	a := &again{t: t, source: map[int64]schemas.Record{}}
 	for id := range rows {
 		a.source[id] = row(id, 1000+id, 7)
