@@ -126,7 +126,7 @@ func (o *order) explainPart(ctx context.Context, env *environment, cluster *prod
 		}
 	}
 	if o.From == nil {
-		env.print("%s, published again as the topic has it: consumers see it once more.\n",
+		env.print("Published again as the topic has them, so that consumers see them once more: %s.\n",
 			terminal.Plural(len(o.Rows), "row"))
 		return nil
 	}
@@ -175,15 +175,15 @@ func explainCancel(ctx context.Context, env *environment, cluster *producer.Clus
 // resultText returns the result of a request in a line.
 func resultText(r *watermark.Result) string {
 	var text string
+	if r.Left != "" && r.Began == r.Ended { // it was refused
+		return "not done: " + r.Left
+	}
 	switch r.Kind {
 	case watermark.Reset, watermark.Replays:
 		text = "published again: "
 	case watermark.Retries:
 		text = "published: "
 	default:
-		if r.Left != "" {
-			return "not done: " + r.Left
-		}
 		return "done"
 	}
 	text += terminal.Plural(r.Rows, "row")

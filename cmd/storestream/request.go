@@ -74,6 +74,9 @@ func (o *order) send(env *environment, cmd *cobra.Command, names []string, quest
 				return err
 			}
 		}
+		if explain == nil {
+			env.print("%s: %s\n", strings.Join(names, ", "), o.what)
+		}
 		if !o.yes && !env.confirm(ctx, question) {
 			return errors.New("not confirmed: nothing was asked of the running instance")
 		}

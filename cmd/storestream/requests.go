@@ -34,8 +34,9 @@ func requestsList(env *environment, use, short string, kinds ...watermark.Kind) 
 		Args:      resourceArgs(0, math.MaxInt),
 		Short:     short,
 		Long: short + `. The topic of requests keeps them for seven days. The result of one is read from the
-watermark of its resource, which has the request in hand and the last result of each kind. "accepted": an
-instance took it, and either a later result took its place, or the instance's log says why it did not act.
+watermark of its resource. That has the request in hand, the results of the last twenty requests, the last
+twenty rows of erases, and the result of the last sweep. "accepted": an instance took it, and its result is no
+longer known.
 
 The writer of the record sets its user, host and reason: see docs/security.md.`,
 		Example: "  storestream " + strings.ReplaceAll(use, "[RESOURCE...]", "orders"),

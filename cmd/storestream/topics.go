@@ -152,6 +152,9 @@ func exportTerraform(cfg *config.Config, cluster *producer.Cluster, _ string) (s
 	var text strings.Builder
 	quoted := func(s string) string { return strings.ReplaceAll(strconv.Quote(s), "${", "$${") }
 	label := func(s string) string { return regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(s, "_") }
+	if cfg.Kafka.ReplicationFactor < 1 {
+		text.WriteString("# If the provider refuses -1, the brokers' default, set kafka.replication_factor.\n\n")
+	}
 	for _, topic := range producer.TopicSpecs(cluster, cfg.Enabled()...) {
 		fmt.Fprintf(&text, "resource \"kafka_topic\" %q {\n  name               = %s\n  partitions         = %d\n"+
 			"  replication_factor = %d\n  config = {\n", strings.TrimPrefix(topic.Name, cfg.Kafka.TopicPrefix),

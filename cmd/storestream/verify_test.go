@@ -149,6 +149,11 @@ func TestRecordsOfOtherProgramsAreNamed(t *testing.T) {
 	}
 	s.do("verify", "users").expect(t, exitDifferent, fmt.Sprintf("stale %d", id), "users: no instance polls it",
 		"users: 2 records in the topic", "users: 1 row of those that differ: another program wrote")
+	s.Publish("users", nil, nil, func(w *watermark.Watermark) { w.Pause = &watermark.Pause{By: "ann@desk"} })
+	c := s.do("verify", "users").expect(t, exitDifferent, "users: it is paused, so rows that changed since then")
+	if strings.Contains(c.stdout.String()+c.stderr.String(), "storestream sweep users") {
+		t.Errorf("it advises a sweep, which waits in a pause:\n%s", c.stdout)
+	}
 }
 
 // A dead letter is a row of which is known that it is not there.

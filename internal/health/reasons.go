@@ -6,8 +6,7 @@ var Reasons = []Reason{
 	// A person's own words may be in it, so it comes first.
 	{Code: "paused", State: Paused, Says: "paused by",
 		Means: "a person asked for a pause: polls, sweeps, erases and replays wait. The lag grows",
-		Remedy: "`storestream resume RESOURCE`, or wait until the time that the text names. " +
-			"`storestream requests RESOURCE` lists who asked"},
+		Remedy: "`storestream resume RESOURCE` ends it; with --for it also ends by itself"},
 
 	// A limit of storestream.
 	{Code: "memory_full", State: Blocked, Says: "poll.memory is full | poll.memory is too small to go on",

@@ -52,6 +52,10 @@ func (l *look) notes(r *Report, now health.Resource, topic, service *schemas.Val
 		notes = append(notes, "Every field is equal, and its encoding is not: another program wrote it. "+repairs)
 	case now.State == health.Blocked:
 		notes = append(notes, "Its resource is blocked: ask again when it is not.")
+	case service != nil && r.DeadLetter != nil:
+		notes = append(notes, fmt.Sprintf("It could not be published, and can be now. If it was corrected without "+
+			"a later updated_at, no poll meets it: `storestream dead-letters retry %s %d` publishes it.",
+			r.Resource, l.ID))
 	case service != nil && now.Settled != nil && service.UpdatedAt < *now.Settled:
 		notes = append(notes, fmt.Sprintf("It was updated before %s, which is settled, so no poll meets it again. "+
 			"Perhaps it changed without a later updated_at, or the server that answered lags, or the row could be "+

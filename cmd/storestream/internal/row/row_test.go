@@ -100,6 +100,8 @@ func TestNotesSayWhyARowDiffers(t *testing.T) {
 		"younger than the last poll": {old, young, polled, "", "updated 1.0s ago, and the last complete poll " +
 			"began 30s ago, so it may be under way"},
 		"settled": {updated("2026-11-20T11:40:00Z"), old, polled, "", "no poll meets it again"},
+		"settled, with a letter": {updated("2026-11-20T11:40:00Z"), old, polled, "letter",
+			"`storestream dead-letters retry users 7` publishes it"},
 		"an older state": {young, updated("2026-11-20T11:58:00Z"), polled, "", "shows an older state than " +
 			"the topic"},
 		"an older state, settled":    {young, old, polled, "", "Perhaps it changed without a later updated_at"},
@@ -119,6 +121,9 @@ func TestNotesSayWhyARowDiffers(t *testing.T) {
 			resource: set.Get("users"), settings: config.Resource{Overlap: 2 * time.Minute}}
 		r := &Report{Resource: "users", ID: 7, Verdict: verify.Different, Differs: differs,
 			InTopic: InTopic{State: Present}, InService: InService{State: Present}}
+		if test.deletes == "letter" {
+			r.DeadLetter = &DeadLetter{}
+		}
 		if test.service == nil {
 			r.InService.State = Absent
 		}

@@ -278,11 +278,14 @@ func (o *comparison) judge(r *Report) {
 	switch {
 	case r.Missing+r.Stale+r.Extra > 0:
 		r.Verdict = Different
+		paused := o.mark.Pause.Lasts(schemas.InstantOf(time.Now()))
 		kept := r.Extra > 0 && o.cfg.Settings.Sweep.Deletes == config.Report
-		add(&r.Notes, o.lacks == "" && (!kept || r.Missing+r.Stale > 0), "`storestream sweep "+r.Resource+"` asks "+
-			"the running instance to repair the topic")
+		add(&r.Notes, !paused && o.lacks == "" && (!kept || r.Missing+r.Stale > 0), "`storestream sweep "+
+			r.Resource+"` asks the running instance to repair the topic")
 		add(&r.Notes, o.lacks == "" && kept, "extra rows stay, because sweep.deletes is report: `storestream "+
 			"erase "+r.Resource+" ID` deletes single ones")
+		add(&r.Notes, paused, "it is paused, so rows that changed since then are differences: verify it again "+
+			"after `storestream resume "+r.Resource+"`")
 		add(&r.Notes, o.ownership.Abandoned, "no instance polls it: rows that changed since the last one did are "+
 			"differences")
 		add(&r.Notes, o.stopped < math.MaxInt64, fmt.Sprintf("so many rows differ that it stopped: rows above id "+
