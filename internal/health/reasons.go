@@ -5,7 +5,7 @@ package health
 var Reasons = []Reason{
 	// A person's own words may be in it, so it comes first.
 	{Code: "paused", State: Paused, Says: "paused by",
-		Means: "a person asked for a pause: polls, sweeps, erases and replays wait. The lag grows",
+		Means:  "a person asked for a pause: polls, sweeps, erases and replays wait. The lag grows",
 		Remedy: "`storestream resume RESOURCE` ends it; with --for it also ends by itself"},
 
 	// A limit of storestream.
