@@ -18,7 +18,8 @@ type Part struct {
 	Ends []int64 `json:"ends"`
 	// Next is the first id that is not dealt with yet, or nil at the start.
 	Next *int64 `json:"next,omitempty"`
-	// Rows were published again, Left ones were not. It has Of rows at most; 0: they are not counted yet.
+	// Rows were published again, Left ones were not. Left of a retry are named rows without a dead letter. It
+	// has Of rows at most; 0: they are not counted yet.
 	Rows int64 `json:"rows"`
 	Left int64 `json:"left,omitempty"`
 	Of   int64 `json:"of,omitempty"`

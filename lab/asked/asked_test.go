@@ -89,7 +89,7 @@ func TestRowsThatAReplayHasLeftOutAreOmittedUnlessItSaysSo(t *testing.T) {
 		"not published again: 1 row that the source does not show as the topic has them. Polls ...":      2,
 		"not published again: 2 rows that the source does not show as the topic has them. Polls ...":     0,
 		"not published again: 1,002 rows that the source does not show as the topic has them. Polls ...": 0,
-		"not published again: 2 rows of which the topic has no record, or one that is later ...":         2,
+		"2 rows that the topic does not have": 2,
 	} {
 		c := Course{Replay: part(7, 5, 60, 10), Result: &Result{Request: 7, Left: left}}
 		if got := c.Omitted(slices.Values(newest)); len(got) != want {
@@ -118,7 +118,9 @@ func TestRequestsThatTheWatermarksContradictAreFound(t *testing.T) {
 		"lost": {[]string{"replay", "sweep"}, []Mark{{Request: 0, Parts: []Replay{part(0, 0, 9)}},
 			{Request: 1}}, 1},
 		"cancelled": {[]string{"replay", "cancel"}, []Mark{{Request: 0, Parts: []Replay{part(0, 0, 9)}},
-			{Request: 1}}, 0},
+			{Request: 1, Results: []Result{{Request: 0, Left: "cancelled"}}}}, 0},
+		"cancelled without a result": {[]string{"replay", "cancel"}, []Mark{
+			{Request: 0, Parts: []Replay{part(0, 0, 9)}}, {Request: 1}}, 1},
 		"a reset that a later one takes over": {[]string{"reset", "reset"}, []Mark{
 			{Request: 0, Replay: &Replay{Request: 0}}, {Request: 1, Replay: &Replay{Request: 1}}}, 0},
 		"a reset that is lost": {[]string{"reset", "sweep"}, []Mark{

@@ -31,8 +31,7 @@ type Result struct {
 // Course is a replay from the watermark that accepted it to the one with which it was over.
 type Course struct {
 	Replay
-	// Result is nil while it is in hand, if another reset goes on with it, or if it was cancelled behind
-	// others.
+	// Result is nil while it is in hand, or if another reset goes on with it.
 	Result *Result
 	// Owners wrote the watermarks from its acceptance to its end, in order.
 	Owners []string
