@@ -78,7 +78,7 @@ func (p *Poller) acceptRequests() error {
 			continue
 		}
 		log.Info("request accepted", zap.String("why", r.Why), zap.Int("confirmed_deletes", named),
-			zap.Int("rows", len(r.Rows)))
+			zap.Int("rows", len(r.Rows)), zap.Reflect("from", r.From), zap.Reflect("to", r.To))
 	}
 	if err := p.writer.commit(watermark.Transaction{}); err != nil {
 		return err
