@@ -1,19 +1,21 @@
 // Command house measures how well storestream's code can be held in the head. It fails if a rule is broken or
 // a size is above its budget.
 //
-// Four counts are to be zero. It prints the places that they count:
+// Five counts are to be zero. It prints the places that they count:
 //
 //   - types whose methods lie in four files or more, in the product, the lab and the examples;
 //   - lines of Go over 110 columns, there and in tests;
 //   - exported names of the product without a comment;
 //   - imports against the arrows: cmd -> poller, producer, config -> internal -> schemas, none upward and
-//     none sideways.
+//     none sideways;
+//   - cells and rows of the documents' tables that are too long to read.
 //
 // These sizes have a budget, in lab/budget/budget.txt:
 //
 //   - lines of code and types of the product;
 //   - settings of the configuration, and members of one watermark's JSON;
-//   - marks of hard English per 1,000 words, in comments and messages, and in documents. prose.go lists them.
+//   - marks of hard English per 1,000 words, in comments and messages, and in documents. prose.go lists them;
+//   - words of the documents.
 //
 // Tests and stand-ins do not count as product. With -marks it prints the place of each mark instead.
 package main
@@ -76,6 +78,7 @@ func (h *house) printRules(w io.Writer) bool {
 		{"lines over 110 columns", h.long},
 		{"exported names without a comment", h.bare},
 		{"imports against the arrows", h.against},
+		{"cells of tables over 20 words, or rows over 200 characters", h.documents.tables},
 	} {
 		fmt.Fprintf(w, "%6d  %s\n", len(rule.found), rule.name)
 		for _, place := range rule.found {
@@ -99,6 +102,7 @@ func (h *house) printSizes(w io.Writer, limits budget.Budget) bool {
 		{"members", "members of one watermark's JSON", float64(h.members)},
 		{"code-marks", "marks of hard English per 1,000 words, in comments and messages", h.code.perThousand()},
 		{"document-marks", "the same in documents", h.documents.perThousand()},
+		{"document-words", "words of README, CONTRIBUTING and docs, code not counted", float64(h.documents.words)},
 	} {
 		fmt.Fprintf(w, "%6s  %s\n", strconv.FormatFloat(size.is, 'f', -1, 64), size.what)
 		says, ok := limits.Check(size.name, size.is)

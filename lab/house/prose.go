@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // mark is a sign of English that is hard to follow. It is a symptom, and a sentence that has one may be fine.
@@ -41,7 +42,13 @@ var marks = []mark{
 type prose struct {
 	words  int
 	places []string // of the marks, such as "poller/poller.go:12: no actor (...): ..."
+	tables []string // places of cells and rows that are too long to read in a table
 }
+
+const (
+	maxCell = 20  // words
+	maxRow  = 200 // characters that are shown, two lines of a table on GitHub
+)
 
 var word = regexp.MustCompile(`[A-Za-z']+`)
 
@@ -70,6 +77,24 @@ func (p *prose) document(place, text string) {
 			fenced = !fenced
 		case !fenced:
 			p.line(place, i+1, inCode.ReplaceAllString(line, "X"))
+			if strings.HasPrefix(line, "|") {
+				p.row(fmt.Sprintf("%s:%d", place, i+1), line)
+			}
+		}
+	}
+}
+
+var linkTarget = regexp.MustCompile(`\]\([^)]*\)`)
+
+// row reads a row of a table.
+func (p *prose) row(place, line string) {
+	shown := linkTarget.ReplaceAllString(line, "]")
+	if n := utf8.RuneCountInString(shown); n > maxRow {
+		p.tables = append(p.tables, fmt.Sprintf("%s: a row of %d characters", place, n))
+	}
+	for cell := range strings.SplitSeq(strings.ReplaceAll(shown, `\|`, "/"), "|") {
+		if n := len(word.FindAllString(inCode.ReplaceAllString(cell, "X"), -1)); n > maxCell {
+			p.tables = append(p.tables, fmt.Sprintf("%s: a cell of %d words: %s", place, n, strings.TrimSpace(cell)))
 		}
 	}
 }

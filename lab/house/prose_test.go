@@ -60,3 +60,20 @@ const long = ` + "`short\nwhere a line has more words`" + `
 		t.Errorf("%d words and %q, expected 6 words and one mark on line 5", d.words, d.places)
 	}
 }
+
+func TestAParagraphInATableIsFound(t *testing.T) {
+	short, long := strings.Repeat("word ", maxCell), strings.Repeat("word ", maxCell+1)
+	for line, want := range map[string]int{
+		"| " + short + "| [a](" + strings.Repeat("x", maxRow) + ") |": 0,
+		"| " + long + "| b |":                                  1,
+		"| `" + strings.Repeat("x", maxRow) + "` | b |":        1,
+		"| `w w` \\| " + strings.TrimSpace(short[5:]) + " | |": 0,
+		long: 0,
+	} {
+		var p prose
+		p.document("a.md", line)
+		if len(p.tables) != want {
+			t.Errorf("%q: found %q, expected %d", line, p.tables, want)
+		}
+	}
+}
