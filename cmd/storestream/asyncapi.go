@@ -20,9 +20,9 @@ func schemaAsyncAPI(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "asyncapi",
 		Short: "Print an AsyncAPI document of the topics",
-		Long: `Prints an AsyncAPI document (3.0, JSON) of the topics of the enabled resources, and of those that
-they share: brokers, channels with their partitions and settings, and messages with the Avro schemas of keys
-and values. A tombstone is a message of its own. It asks no server.`,
+		Long: `Prints an AsyncAPI document (3.0, JSON) of the topics: brokers, channels with
+their partitions and settings, and messages with the Avro schemas of keys and
+values. A tombstone is a message of its own. It asks no server.`,
 		Example: "  storestream schema asyncapi > asyncapi.json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

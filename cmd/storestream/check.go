@@ -17,27 +17,29 @@ import (
 func checkCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Try everything that run needs, and say what is wrong and what to do",
-		Long: `Takes the first steps of run without changing anything: it rehearses the takeover of each
-resource (topics, rights, schemas, other deployments), and reads what a pass, a sweep and a look at one row
-would read, up to 12,000 rows each. It ends after about four minutes with the default settings. Then it
-prints the errors that run would meet, the state of each resource as watermark list says it, and what
-protects each connection, one line each:
+		Short: "Try all that run needs: what is wrong, and what to do",
+		Long: `Tries the first steps of run, and changes nothing. You may run it beside a
+running instance. For each resource it rehearses the takeover: topics, rights,
+schemas, other deployments. Then it reads the source as a pass, a sweep and a
+lookup of one row do, up to 12,000 rows each. By default that takes four
+minutes at most.
+
+It prints the errors that run would meet, the state of each resource, and the
+protection of each connection, in one line each:
 
   ok    as it should be
-  note  to be known
-  warn  works, and costs something: what, and what to do
-  FAIL  run will not work so: what is wrong, and what to do
+  note  good to know
+  warn  it works, at a cost: which, and what to do
+  FAIL  run will fail: why, and what to do
 
-It changes nothing: it makes no topic, registers no schema and disturbs no running instance. Exits 0 where
-nothing fails, 1 otherwise.`,
+Exit status: 0 if no line says FAIL, else 1.`,
 		Example: "  storestream check\n" +
 			"  storestream check -o json | jq '.[] | select(.level != \"ok\")'",
 		Args: cobra.NoArgs,
 	}
 	asJSON := jsonFlag(cmd)
-	names := cmd.Flags().Bool("names", false, "name the fields that the schema does not know; a name may be a "+
-		"value, such as an e-mail address")
+	names := cmd.Flags().Bool("names", false, "name the fields that the schema does not know. A name may be "+
+		"personal data, such as an e-mail address")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, set, err := env.load()
 		if err != nil {

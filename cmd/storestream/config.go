@@ -11,10 +11,10 @@ import (
 func configCommand(env *environment) *cobra.Command {
 	show := &cobra.Command{
 		Use:   "show",
-		Short: "Print the configuration in force and where each value came from",
-		Long: `Prints every key with its value and where that was given: the default, a line of the file, an
-environment variable or a flag; below them the variables that name a proxy. Secrets are masked. Every
-mistake is reported, with exit status 2.`,
+		Short: "Print the configuration in force with the origin of each value",
+		Long: `Prints every key with its value and the value's origin: the default, a line of
+the file, an environment variable or a flag. Below it prints the variables that
+name a proxy. It masks secrets. It reports every mistake, with exit status 2.`,
 		Example: "  STORESTREAM_LOG__LEVEL=debug storestream config show",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -32,17 +32,17 @@ mistake is reported, with exit status 2.`,
 	schema := &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of the configuration file, for editors",
-		Long: `Prints the JSON Schema (draft 2020-12) of the configuration file: every key with its type, values,
-default and meaning. An editor that has it completes keys and marks mistakes: write it beside the file, and
-begin the file with the line
+		Long: `Prints the JSON Schema (draft 2020-12) of the configuration file: every key
+with its type, values, default and meaning. With it an editor completes keys
+and marks mistakes. Write it beside the file, and begin the file with the line
 
   # yaml-language-server: $schema=schema.json
 
-` + "`config show`" + ` checks more than a schema can, and the environment and flags too.`,
+"storestream config show" also finds mistakes that a schema cannot describe.`,
 		Example: "  storestream config schema > schema.json",
 		Args:    cobra.NoArgs,
 		Run:     func(*cobra.Command, []string) { env.print("%s", config.JSONSchema) },
 	}
-	return group(&cobra.Command{Use: "config", Short: "The configuration",
+	return group(&cobra.Command{Use: "config", Short: "Show the configuration and its schema",
 		Example: "  storestream config show"}, show, schema)
 }

@@ -20,7 +20,7 @@ import (
 )
 
 func deadLettersCommand(env *environment) *cobra.Command {
-	return group(&cobra.Command{Use: "dead-letters", Short: "The rows that cannot be published",
+	return group(&cobra.Command{Use: "dead-letters", Short: "Show and retry rows that cannot be published",
 		Example: "  storestream dead-letters list"}, deadLettersList(env), deadLettersShow(env),
 		deadLettersRetry(env))
 }
@@ -38,11 +38,11 @@ func deadLettersList(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "list [RESOURCE]",
 		ValidArgs: schemas.Names(),
-		Short:     "List the rows that cannot be published, by field and reason",
-		Long: fmt.Sprintf(`Lists the dead letters of a resource, or of all, by field and reason, the most rows
-first: how many rows, when the first and the last of these letters were written, and the newest rows
-(%d ids at most with -o json). A row without a usable id has 16 digits of a hash. It needs no running
-instance.`, listedIDs),
+		Short:     "List the dead letters by field and reason",
+		Long: fmt.Sprintf(`Lists the dead letters by field and reason: how many rows, when the first and
+the last of these letters were written, and the newest rows (with -o json %d
+ids at most). A row without a usable id has 16 digits of a hash in place of its
+id. It needs no running instance.`, listedIDs),
 		Example: "  storestream dead-letters list\n" +
 			"  storestream dead-letters list users -o json",
 		Args: resourceArgs(0, 1),
@@ -98,11 +98,11 @@ func deadLettersShow(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "show RESOURCE ID",
 		ValidArgs: schemas.Names(),
-		Short:     "Print one dead letter: why its row cannot be published, and the row as the topic has it",
-		Long: `Prints a dead letter by an ID of dead-letters list: its place in the topic, the field, the reason,
-and the row as the topic has it: by the policies of its fields, and with personal fields masked unless
-dead_letters.rows is full. --mask leaves the row out. "storestream row" asks the service for the row
-as well.`,
+		Short:     "Print one dead letter with its reason and its row",
+		Long: `Prints one dead letter by its ID in dead-letters list: its place in the topic,
+the field, the reason, and the row. Personal fields are masked unless
+dead_letters.rows is full. With --mask it leaves out the row. "storestream row"
+also asks the service.`,
 		Example: "  storestream dead-letters show users 123",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -111,7 +111,7 @@ as well.`,
 			return resourceArgs(1, 1)(cmd, args[:1])
 		},
 	}
-	cmd.Flags().BoolVar(&mask, "mask", false, "do not show the row")
+	cmd.Flags().BoolVar(&mask, "mask", false, "leave out the row")
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return env.inKafka(cmd, func(_ *config.Config, _ *schemas.Set, cluster *producer.Cluster) error {
@@ -142,13 +142,15 @@ func deadLettersRetry(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "retry RESOURCE [ID...]",
 		ValidArgs: schemas.Names(),
-		Short:     "Look rows up that could not be published, and publish those that can be by now",
-		Long: fmt.Sprintf(`Asks the running instance to look rows up in the service that have dead letters: those
-with these ids (%d at most), or all of the resource. It publishes a row that can be published by now, and
-takes out the letter of one that is well or gone. If one look does not prove the state of a row, it looks
-again an overlap later. Polls go on, and a sweep does the same for all rows.
+		Short:     "Look up rows with dead letters, publish the good ones",
+		Long: fmt.Sprintf(`Asks the running instance to look up rows with dead letters in the service: %d
+at most by id, or all of the resource. If a row can be published now, the
+instance publishes it and takes out its letter. If a row is gone, it takes out
+the letter. If one look proves nothing, it looks again an overlap later. Polls
+go on. A sweep does the same for all rows.
 
-With --wait it stays until that is done, and exits with 3 if some rows still cannot be published.`,
+With --wait it stays until that is done, and exits with 3 if some rows still
+cannot be published.`,
 			watermark.MostReplayed),
 		Example: "  storestream dead-letters retry users --yes --wait\n" +
 			"  storestream dead-letters retry users 123 456 --why corrected",

@@ -15,22 +15,24 @@ func eraseCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "erase RESOURCE ID...",
 		ValidArgs: schemas.Names(),
-		Short:     "Delete rows from the topic that the service has deleted",
-		Long: fmt.Sprintf(`Asks the running instance to look the rows up in the service, and to delete each that is
-not there: when it was looked for again after the resource's overlap, and neither shown then nor by any read
-in between. Over REST each time all rows are read. What the service still has stays, and all stays while it
-shows no row at all. At most %d rows at a time. Ids below 0 go after --.
+		Short:     "Delete rows that the service has deleted",
+		Long: fmt.Sprintf(`Asks the running instance to look up the rows in the service, and to delete
+those that are not there. It looks twice, the overlap apart. Over REST it reads
+all rows each time. A row that the service still has stays. If the service
+shows no row at all, all rows stay. It takes %d rows at most. Write ids below 0
+behind --.
 
-It deletes every copy that storestream may delete: the row, records with its key that another program wrote
-into other partitions, and its dead letter. A tombstone makes consumers delete the row. Values leave the
-topics' logs within kafka.erase_within, and when the next record comes to the same partition. It does not
-reach backups, mirrors and what consumers keep: they have to delete their own copies.
+It deletes each copy in the topics: the row, records with its key in other
+partitions, and its dead letter. The tombstone makes consumers delete the row.
+The old values leave the topics' logs within kafka.erase_within, once another
+record comes to the same partition. Backups, mirrors and consumers have to
+delete their own copies.
 
-In a day (UTC) 100 rows of a resource may be deleted, or a hundredth of the topic's rows if that is more.
-Sweeps and erase share this budget. --confirm-deletes with the number of rows goes beyond it.
+On one UTC day sweeps and erase delete 100 rows of a resource at most, or a
+hundredth of its topic if that is more. --confirm-deletes N goes beyond it.
 
-It asks first; where there is no terminal, it needs --yes. It says who takes the request, or what it waits
-for. With --wait it stays until the rows are dealt with, and exits with 1 if one of them stays.`,
+It asks before it begins. Without a terminal it needs --yes. With --wait it
+stays until each row is dealt with, and exits with 1 if a row stays.`,
 			watermark.MostErased),
 		Example: "  storestream erase users 123\n  storestream erase users 123 456 --yes --wait",
 	}

@@ -198,7 +198,12 @@ func TestEveryCommandHasHelpWithAWorkedExample(t *testing.T) {
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		args := append(strings.Fields(cmd.CommandPath())[1:], "--help")
-		do(t, args...).expect(t, exitDone, "Examples:\n  ", "storestream ")
+		c := do(t, args...).expect(t, exitDone, "Examples:\n  ", "storestream ")
+		for line := range strings.Lines(c.stdout.String()) {
+			if len(line) > 80+len("\n") {
+				t.Errorf("%v: more than 80 columns: %s", args, line)
+			}
+		}
 		for _, sub := range cmd.Commands() {
 			visit(sub)
 		}

@@ -18,16 +18,18 @@ func pauseCommand(env *environment) *cobra.Command {
 		ValidArgs: schemas.Names(),
 		Args:      resourceArgs(0, math.MaxInt),
 		Short:     "Stop publishing a resource for a while",
-		Long: `Asks the running instance to stop reading and publishing the resource: polls, sweeps, erases and
-replays wait. With --for it goes on by itself after that time, otherwise with storestream resume. The pause
-outlives restarts and handovers. The state is paused everywhere, which is no failure, and the resource is not
-up to date. The lag grows. An alert tells of a long pause. Afterwards the first poll publishes the changes.
+		Long: `Asks the running instance to stop reading and publishing the resource: polls,
+sweeps, erases and replays wait, also across restarts and handovers. The pause
+ends with storestream resume, or after the time of --for. A later pause
+replaces it.
 
-A pause that is asked for during another one takes its place.`,
+Meanwhile the state is paused, the resource is not up to date, and its lag
+grows. An alert reports a long pause. The first poll afterwards publishes the
+changes.`,
 		Example: "  storestream pause users --for 2h\n  storestream pause users --why migration --yes",
 	}
 	cmd.Flags().DurationVar(&length, "for", 0,
-		"it ends after this `TIME`, such as 2h. Without: by storestream resume")
+		"end the pause after this `TIME`, such as 2h")
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if length < 0 || length == 0 && cmd.Flags().Changed("for") {
@@ -50,8 +52,8 @@ func resumeCommand(env *environment) *cobra.Command {
 		ValidArgs: schemas.Names(),
 		Args:      resourceArgs(0, math.MaxInt),
 		Short:     "End the pause of a resource",
-		Long: `Asks the running instance to go on with a resource that storestream pause has paused. It polls at
-once, and goes on with the sweeps, erases and replays that waited.`,
+		Long: `Asks the running instance to end the pause. It polls at once, and continues the
+sweeps, erases and replays that waited.`,
 		Example: "  storestream resume users",
 	}
 	o.flags(cmd)

@@ -26,27 +26,30 @@ func replayCommand(env *environment) *cobra.Command {
 	var ids []string
 	o := order{Request: watermark.Request{Kind: watermark.Replays}}
 	cmd := &cobra.Command{
-		Use:       "replay RESOURCE... (--from TIME [--to TIME] | --ids ID,...)",
-		ValidArgs: schemas.Names(),
-		Args:      resourceArgs(0, math.MaxInt),
-		Short:     "Publish a part of the rows again, beside the polls",
-		Long: fmt.Sprintf(`Asks the running instance to publish rows again: those with updated_at from one time on
-and before another, or at most %d by id. A consumer sees each of them once more, as the topic has it. Polls go
+		Use:                   "replay RESOURCE... (--from TIME [--to TIME] | --ids ID,...)",
+		DisableFlagsInUseLine: true,
+		ValidArgs:             schemas.Names(),
+		Args:                  resourceArgs(0, math.MaxInt),
+		Short:                 "Publish some rows again, while polls go on",
+		Long: fmt.Sprintf(`Asks the running instance to publish rows again: those with updated_at in a
+range, or %d at most by id. A consumer sees each of them once more. Polls go
 on, and settled does not move. TIME is RFC 3339, or a day (its start in UTC).
 
-It does not repair: it leaves a row to polls and sweeps if the service shows another version than the topic
-has, or if the topic does not have it. A row that changes meanwhile is published once, as it is then.
-After a crash the next owner goes on with it. Further replays of a resource wait for their turn.
+A replay repairs nothing. If topic and service have different versions of a
+row, it leaves that row to polls and sweeps. A row that changes meanwhile is
+published once. After a crash the next owner continues the replay. Several
+replays of a resource run one after the other.
 
-It asks first, and needs --yes without a terminal. With --wait it stays until the rows are published,
-and exits with 3 if some were left. To publish everything from a time on, and read it from the service again,
-there is watermark reset.`, watermark.MostReplayed),
+It asks before it begins. Without a terminal it needs --yes. With --wait it
+stays until the rows are published, and exits with 3 if some were left.
+
+To read everything from a time on again, use watermark reset.`, watermark.MostReplayed),
 		Example: "  storestream replay orders --from 2026-11-20 --to 2026-11-21\n" +
 			"  storestream replay orders --ids 1,2,3 --yes --wait",
 	}
-	cmd.Flags().StringVar(&from, "from", "", "rows updated at this `TIME` or later")
-	cmd.Flags().StringVar(&to, "to", "", "rows updated before this `TIME`. Without: up to now")
-	cmd.Flags().StringSliceVar(&ids, "ids", nil, "the rows with these ids: `ID,...`")
+	cmd.Flags().StringVar(&from, "from", "", "rows with updated_at at or after `TIME`")
+	cmd.Flags().StringVar(&to, "to", "", "rows with updated_at before `TIME`. Without: now")
+	cmd.Flags().StringSliceVar(&ids, "ids", nil, "rows with these ids: `ID,...`")
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		err := o.rows(cmd, ids)
@@ -141,10 +144,11 @@ func replayCancel(env *environment) *cobra.Command {
 		ValidArgs: schemas.Names(),
 		Args:      resourceArgs(0, math.MaxInt),
 		Short:     "End all replays and retries of a resource",
-		Long: `Asks the running instance to end the replays of parts and the retries of dead letters, also those
-that wait, and a replay that watermark reset has begun. It lists them before it asks. Rows that were
-published again stay so, and no further one is. After a reset, settled goes back to its place before that. A
-reset that was asked for before the first load was complete is part of that load, and goes on.`,
+		Long: `Asks the running instance to end all replays and retries of the resource, also
+those that wait and the replay of a watermark reset. It lists them before it
+asks. It publishes no further row again. After a reset, settled returns to its
+earlier time. A reset from before the end of the first load cannot be
+cancelled.`,
 		Example: "  storestream replay cancel orders --yes",
 	}
 	o.flags(cmd)

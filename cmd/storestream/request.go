@@ -36,12 +36,12 @@ func (o *order) flags(cmd *cobra.Command) {
 		cmd.Flags().BoolVar(&o.all, "all", false, "all enabled resources")
 	}
 	if o.Kind == watermark.Sweeps || o.Kind == watermark.Erases {
-		cmd.Flags().IntVar(&o.ConfirmedDeletes, confirmDeletes, 0, "`N` rows of each resource, or fewer, were "+
-			"deleted in the service: delete them, even beyond the day's budget")
+		cmd.Flags().IntVar(&o.ConfirmedDeletes, confirmDeletes, 0, "confirm that the service has "+
+			"deleted up to `N` more rows of each resource: delete them beyond the day's limit")
 	}
-	cmd.Flags().StringVar(&o.Why, "why", "", "the reason, for others: `TEXT` of one line, 200 bytes at most")
-	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-	cmd.Flags().BoolVar(&o.wait, "wait", false, "stay until it is done")
+	cmd.Flags().StringVar(&o.Why, "why", "", "`TEXT` that tells others the reason, one line of 200 bytes at most")
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "begin without a question")
+	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until the request is done")
 }
 
 // send writes a request for each of names, or with --all for each enabled resource, once a person has said

@@ -33,12 +33,14 @@ func requestsList(env *environment, use, short string, kinds ...watermark.Kind) 
 		ValidArgs: schemas.Names(),
 		Args:      resourceArgs(0, math.MaxInt),
 		Short:     short,
-		Long: short + `. The topic of requests keeps them for seven days. The result of one is read from the
-watermark of its resource. That has the request in hand, the results of the last twenty requests, the last
-twenty rows of erases, and the result of the last sweep. "accepted": an instance took it, and its result is no
-longer known.
+		Long: short + `.
 
-The writer of the record sets its user, host and reason: see docs/security.md.`,
+The topic of requests keeps them for seven days. The watermark of a resource
+keeps the results of its last twenty requests. "accepted" means that an instance
+took the request, and that its result is no longer known.
+
+BY and WHY are the words of the program that wrote the request: docs/security.md
+says how far to trust them.`,
 		Example: "  storestream " + strings.ReplaceAll(use, "[RESOURCE...]", "orders"),
 	}
 	if strings.HasPrefix(use, "list") {

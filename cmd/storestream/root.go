@@ -14,19 +14,24 @@ func rootCommand(env *environment) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "storestream",
 		Short: "Turn a polled commerce data service into Kafka topics that can be trusted",
-		Long: `storestream polls a read-only commerce data service (REST, and PostgreSQL for orders and order
-items) and keeps one compacted Kafka topic per resource equal to it.
+		Long: `storestream polls a read-only commerce data service over REST and PostgreSQL.
+It keeps one compacted Kafka topic for each resource equal to the service.
 
-The configuration is the file that --config or STORESTREAM_CONFIG names, else ./storestream.yaml.
+Configuration: the file in --config, else in STORESTREAM_CONFIG, else
+./storestream.yaml.
 
-Exit status: 0 done, 1 failed, 2 wrong usage or configuration, 3 topic and service differ, 4 not up to
-date (watermark list).`,
-		Example: `  storestream check              # does it have everything that it needs?
-  storestream run --once         # publish all that is visible now, then exit
+Exit status:
+  0  done
+  1  failed
+  2  wrong usage or configuration
+  3  topic and service differ
+  4  not up to date`,
+		Example: `  storestream check              # is everything there that run needs?
+  storestream run --once         # publish all that is visible now, and exit
   storestream watermark list     # is everything up to date?
-  storestream verify             # are the topics the service, row by row?
+  storestream verify             # do the topics match the service?
   storestream row users 123      # is row 123 right, and if not, why?
-  storestream sweep orders       # have what differs repaired`,
+  storestream sweep orders       # repair the rows that differ`,
 		Version:       fullVersion(), // for --version
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -38,11 +43,13 @@ date (watermark list).`,
 		topicsCommand(env), configCommand(env))
 	flags := root.PersistentFlags()
 	flags.StringVar(&env.configFile, "config", env.usualConfig(),
-		"YAML `file` (config/example.yaml holds every key); without: "+config.FileVariable+", or ./"+usualFile)
+		"the configuration, a YAML `file`. Without: "+config.FileVariable+", or ./"+usualFile)
 	flags.StringArrayVar(&env.set, "set", nil,
-		"set one key of the configuration, as in --set log.level=debug; wins over file and environment")
+		"`KEY=VALUE` of one key of the configuration. It wins over file and environment")
 	_ = root.RegisterFlagCompletionFunc("set", completeKeys) // the flag is there
 	root.SetVersionTemplate("storestream {{.Version}}\n")
+	root.SetUsageTemplate(strings.NewReplacer(".FlagUsages", ".FlagUsagesWrapped 80",
+		" for more information about a command", " for more").Replace(root.UsageTemplate()))
 	root.SetIn(env.stdin)
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)

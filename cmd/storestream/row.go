@@ -22,26 +22,27 @@ func rowCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "row RESOURCE ID",
 		ValidArgs: schemas.Names(),
-		Short:     "Say whether one row is right: its state in the topic and in the service",
-		Long: `Reads a row in the topic and in the service, and its dead letter if it has one, and compares
-field by field. If they differ, it says why, as far as that can be told: a change that
-is younger than the last poll, or than the overlap, may be under way. It changes nothing, and needs no
-running instance.
+		Short:     "Compare one row of the topic with the service",
+		Long: `Reads a row in the topic and in the service, reads its dead letter, and
+compares the fields. If they differ, it says why, as far as it can tell. It
+changes nothing and needs no running instance.
 
-The topic is read in full: a record of the row in a partition where its key does not belong is found
-nowhere else. PostgreSQL is asked for the row. REST has nothing that finds one row, so the day on which it
-was created is read, as the topic tells it; where it is not found so, everything is, at
-store.max_requests_per_second at most.
+It reads the whole topic. It asks PostgreSQL for the row. REST has no request
+for one row: it reads the day of creation, and then all rows if that does not
+show the row, at store.max_requests_per_second at most.
 
-It shows values as they are in the topic and as they would be published, personal data too; --mask shows
-"***" for those, and leaves out the row of a dead letter.
+It shows personal data. With --mask it shows "***" in place of each personal
+value, and leaves out the row of a dead letter.
 
-Exit status: 0 equal (both have the same row, or neither has one), 3 different (a row that cannot be
-published is), 1 could not tell, 2 wrong usage or configuration.`,
+Exit status:
+  0  equal: both have the same row, or neither has one
+  1  it could not tell
+  2  wrong usage or configuration
+  3  different, or the row cannot be published`,
 		Example: "  storestream row users 123\n" +
 			"  storestream row orders 4711 -o json | jq '{verdict, differs, notes}'",
 	}
-	cmd.Flags().BoolVar(&mask, "mask", false, "do not show what is in personal fields")
+	cmd.Flags().BoolVar(&mask, "mask", false, "hide the values of personal fields")
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ids, err := parseIDs(cmd, args, 1)

@@ -32,15 +32,19 @@ func runCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Poll and publish until SIGINT or SIGTERM",
-		Long: `Polls every enabled resource and publishes what is new. SIGINT or SIGTERM finishes the batch in
-hand and commits it; a second one kills. Whatever is down (broker, registry, database, service) is waited
-for, and named in the log, on the status page and at /readyz. Instances of one group share the resources,
-and each is the standby of the others.
+		Long: `Polls every enabled resource and publishes the changes, until SIGINT or
+SIGTERM. The first signal finishes and commits the batch in hand. A second one
+kills.
 
-With --once it publishes everything that was visible when it started and exits 0. It exits 1 when a resource
-makes no progress for the time of --patience, and 4 when too many rows cannot be published: more than 5 of a
-resource, or more than one in a thousand.`,
-		Example: "  storestream run --set http.listen=127.0.0.1:0 # beside another one, on any free port\n" +
+If Kafka, the registry, the database or the service is down, run waits for it.
+The log, the status page and /readyz name it. Several instances share the
+resources, and each is the standby of the others.
+
+With --once it publishes everything that was visible at its start and exits:
+with 0, with 1 if a resource makes no progress for the time of --patience, or
+with 4 if more than 5 rows of a resource, or more than one in a thousand,
+cannot be published.`,
+		Example: "  storestream run --set http.listen=127.0.0.1:0 # beside another one\n" +
 			"  storestream run --once --patience 5m",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -48,14 +52,14 @@ resource, or more than one in a thousand.`,
 				return usagef(cmd, "--patience %s: expected more than 0s", patience)
 			}
 			if cmd.Flags().Changed("patience") && !once {
-				return usagef(cmd, "--patience without --once: `run` alone waits for ever")
+				return usagef(cmd, "--patience without --once: `run` alone waits without a limit")
 			}
 			return poll(cmd.Context(), env, once, patience)
 		},
 	}
-	cmd.Flags().BoolVar(&once, "once", false, "publish everything that is visible now, then exit")
+	cmd.Flags().BoolVar(&once, "once", false, "publish everything that is visible now, and exit")
 	cmd.Flags().DurationVar(&patience, "patience", time.Minute,
-		"with --once: how long a resource may stand still")
+		"with --once: give up after this long without progress")
 	return cmd
 }
 

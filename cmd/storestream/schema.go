@@ -18,7 +18,7 @@ import (
 )
 
 func schemaCommand(env *environment) *cobra.Command {
-	return group(&cobra.Command{Use: "schema", Short: "The Avro schemas of the topics",
+	return group(&cobra.Command{Use: "schema", Short: "Show, check and register the Avro schemas",
 		Example: "  storestream schema show orders"},
 		schemaShow(env), schemaCheck(env), schemaRegister(env), schemaAsyncAPI(env))
 }
@@ -28,7 +28,7 @@ func schemaShow(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "show RESOURCE",
 		ValidArgs: schemas.Names(),
-		Short:     "Print the Avro schema of a resource's values (--key: of its keys)",
+		Short:     "Print the Avro schema of a resource",
 		Example:   "  storestream schema show orders > Order.avsc",
 		Args:      resourceArgs(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -49,7 +49,7 @@ func schemaShow(env *environment) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&key, "key", false, "the schema of the keys")
+	cmd.Flags().BoolVar(&key, "key", false, "print the schema of the keys")
 	return cmd
 }
 
@@ -57,11 +57,13 @@ func schemaRegister(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "register",
 		Short: "Register the schemas of all resources at the registry",
-		Long: `Registers the key and value schemas of every resource under <topic>-key and <topic>-value, for a
-deployment where registry.auto_register is false. What is registered already stays as it is.
+		Long: `Registers the key and value schemas of every resource as <topic>-key and
+<topic>-value. You need it if registry.auto_register is false. Schemas that are
+registered stay as they are.
 
-It registers nothing where the ids that stand in a topic no longer name its schemas, because the registry lost
-them: put them back under their ids first. Where it reaches no broker it cannot tell, and says so.`,
+If the registry has lost schemas that a topic's records name, it registers
+none: put them back under their ids first. If it reaches no broker, it cannot
+check this, and warns.`,
 		Example: "  storestream schema register",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return subjects(cmd.Context(), env, true) },
@@ -71,9 +73,11 @@ them: put them back under their ids first. Where it reaches no broker it cannot 
 func schemaCheck(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
-		Short: "Ask the registry whether the schemas are compatible; register nothing",
-		Long: `Asks about the key and value subject of every resource: whether our schema is registered there,
-and if not, whether the registry would take it. Exits 1 if one is refused.`,
+		Short: "Ask the registry whether the schemas are compatible",
+		Long: `Asks the registry about the key and value schema of every resource: is it
+registered, and if not, would the registry accept it? It registers none.
+
+Exit status: 1 if the registry refuses one.`,
 		Example: "  storestream schema check",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return subjects(cmd.Context(), env, false) },

@@ -17,23 +17,23 @@ func sweepCommand(env *environment) *cobra.Command {
 		Use:       "sweep RESOURCE...",
 		ValidArgs: schemas.Names(),
 		Args:      resourceArgs(0, math.MaxInt),
-		Short:     "Compare the whole topic with the service and repair it, by the running instance",
-		Long: `Asks the running instance to read the service and the topic in full, to look again at what
-differs after its next polls, and to publish every row that the topic lacks or holds wrongly. So it also
-repairs what no poll can see: updates that did not touch updated_at, rows that came too late, and what
-somebody else wrote into the topic. What differs is looked at twice, the resource's overlap apart, before
-it is repaired. Polls go on meanwhile; over REST a sweep takes part of the rate that the service allows.
+		Short:     "Have the running instance compare and repair a topic",
+		Long: `Asks the running instance to compare the whole topic with the service and to
+repair the topic. A sweep finds the changes that no poll can see: updates that
+left updated_at alone, rows that came too late, and records of other programs.
 
-Rows that the service no longer has get a tombstone, or are only reported where sweep.deletes is report.
-They are never taken for deleted where the service shows no row at all. In a day (UTC) 100 rows of a
-resource may be deleted, or a hundredth of the topic's rows if that is more: sweeps and erase share this
-budget. If more are due, they stay, and the sweep says how many. Look in the service whether they were
-deleted. If so, --confirm-deletes with that number lets them go; if it meets more than that, they all
-stay.
+The instance looks twice at each row that differs, the overlap apart, before it
+repairs it. Polls go on. Over REST a sweep shares the service's rate limit.
 
-It asks first; where there is no terminal, it needs --yes. It says who takes the requests, or what each waits
-for. With --wait it stays until the sweeps are done, says what each is at and what it came to, and exits with
-3 if some of what differs was left as it is.`,
+It writes a tombstone for each row that the service no longer has, or reports
+the row if sweep.deletes is report. If the service shows no row at all, it
+deletes none. On one UTC day sweeps and erase delete 100 rows of a resource at
+most, or a hundredth of its topic if that is more. If more are due, they all
+stay, and the sweep gives their number. Make sure that the service has deleted
+them. Then repeat the sweep with that number in --confirm-deletes.
+
+It asks before it begins. Without a terminal it needs --yes. With --wait it
+stays until the sweeps are done, and exits with 3 if a difference is left.`,
 		Example: "  storestream sweep orders order_items\n  storestream sweep --all --yes --wait",
 	}
 	o.flags(cmd)

@@ -22,18 +22,19 @@ func tailCommand(env *environment) *cobra.Command {
 		Use:       "tail RESOURCE",
 		ValidArgs: schemas.Names(),
 		Short:     "Print upserts and tombstones as they are published",
-		Long: `Reads the topic of a resource as a read_committed consumer and prints one record a line, decoded
-through the registry: what is published from now on, until it is interrupted; with -n the last records, by
-their time; with --from-beginning all that the topic holds and what follows.
-It shows values as they are in the topic, personal data too; --mask shows "***" for those.`,
+		Long: `Prints the records of a resource's topic, one a line, decoded through the
+registry, as a read_committed consumer sees them. Without a flag it prints the
+records that come from now on, until you interrupt it.
+
+It shows personal data. With --mask it shows "***" in its place.`,
 		Example: "  storestream tail orders -n 5\n" +
 			"  storestream tail users -n 10 -o json | jq .value.city",
 		Args: resourceArgs(1, 1),
 	}
-	cmd.Flags().BoolVar(&beginning, "from-beginning", false, "everything that the topic holds first")
-	cmd.Flags().BoolVar(&mask, "mask", false, "do not show what is in personal fields")
-	cmd.Flags().IntVarP(&n, "lines", "n", 0, "as `many` records, the last ones")
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "after the last ones go on with what is published then")
+	cmd.Flags().BoolVar(&beginning, "from-beginning", false, "print all records of the topic, and then new ones")
+	cmd.Flags().BoolVar(&mask, "mask", false, "hide the values of personal fields")
+	cmd.Flags().IntVarP(&n, "lines", "n", 0, "print the last `N` records, by their time, and exit")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "with -n: go on with new records")
 	cmd.MarkFlagsMutuallyExclusive("from-beginning", "lines")
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

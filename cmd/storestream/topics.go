@@ -21,21 +21,22 @@ func topicsCommand(env *environment) *cobra.Command {
 	var form, label string
 	export := &cobra.Command{
 		Use:   "export",
-		Short: "Print topics and access rights for Kafka's tools, Strimzi or Terraform",
-		Long: `Prints the topics of the enabled resources and those that they share, as storestream would create
-them, and the least rights of those who use them: of storestream (kafka.sasl.username), of a consumer
-("analytics"), and of people on call ("oncall", and "oncall-admin" who may also ask for sweeps and replays).
-Put your own names in place of these three. It asks no server.
+		Short: "Print topics and rights for Kafka's tools, Strimzi or Terraform",
+		Long: `Prints the topics as storestream would create them, and the least rights of
+their users: storestream (kafka.sasl.username), a consumer ("analytics"),
+people on call ("oncall"), and "oncall-admin", who may also request sweeps and
+replays. Replace the last three by your own names. If you create the topics,
+storestream needs no right to do so. It asks no server.
 
---as kafka prints commands of kafka-topics.sh and kafka-acls.sh, --as strimzi resources of Kubernetes for the
-operators of Strimzi, --as terraform resources of the provider Mongey/kafka. storestream itself needs no right
-to create topics then.`,
+  --as kafka      commands of kafka-topics.sh and kafka-acls.sh
+  --as strimzi    Kubernetes resources for Strimzi's operators
+  --as terraform  resources of the provider Mongey/kafka`,
 		Example: "  storestream topics export --as kafka\n" +
 			"  storestream topics export --as strimzi --cluster events > topics.yaml\n" +
 			"  storestream topics export --as terraform > topics.tf",
 		Args: cobra.NoArgs,
 	}
-	export.Flags().StringVar(&form, "as", "", "`form`: kafka, strimzi or terraform")
+	export.Flags().StringVar(&form, "as", "", "`FORM`: kafka, strimzi or terraform")
 	export.Flags().StringVar(&label, "cluster", "my-cluster", "with --as strimzi: `name` of the Kafka resource")
 	forms := map[string]func(*config.Config, *producer.Cluster, string) (string, error){
 		"kafka": exportKafka, "strimzi": exportStrimzi, "terraform": exportTerraform}
@@ -52,7 +53,7 @@ to create topics then.`,
 			return err
 		})
 	}
-	return group(&cobra.Command{Use: "topics", Short: "The topics and access rights in Kafka",
+	return group(&cobra.Command{Use: "topics", Short: "Export the topics and access rights in Kafka",
 		Example: "  storestream topics export --as kafka"}, export)
 }
 

@@ -21,29 +21,36 @@ func verifyCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "verify [RESOURCE...]",
 		ValidArgs: schemas.Names(),
-		Short:     "Compare topics with the service row by row, and say whether they are equal",
-		Long: `Reads the topic and the service in full, all enabled resources or those that are named, and
-compares row by row. What differs is looked at again, up to two times, each time after the running
-instance has polled; so rows under way do not count. Where that instance defers rows, it publishes them
-when the resource's overlap is over, and verify waits as long (by default 2m over PostgreSQL, 5m over REST).
-What it waits for, and until when at most, is on stderr, also without a terminal. It changes nothing, and
-needs no running instance: without one, rows that changed since it stopped do differ.
+		Short:     "Compare topics with the service, row by row",
+		Long: `Reads topic and service in full and compares them row by row: the named
+resources, or all enabled ones. It changes nothing and needs no running
+instance.
 
-  missing   the service has the row, the topic has not
-  stale     both have it, with another content; or a record of it lies in a wrong partition too
-  extra     the topic has it, the service has not (it was deleted, or never there)
-  unknown   the service showed it in one reading and not in another: verify cannot tell
+It looks again at rows that differ, up to twice, each time after the running
+instance has polled. So rows under way do not count. If that instance defers
+rows, verify waits until the overlap is over (by default 2m over PostgreSQL, 5m
+over REST). stderr says what it waits for, and until when. If no instance runs,
+rows that changed since it stopped differ.
 
-Rows that cannot be published (dead letters) count apart. They are no difference unless they are more than 5
-of a resource, or more than one in a thousand of its rows. Over REST it shares the rate that the service
-allows the key with the running instance. It takes sweep.memory at most. What that does
-not hold goes to a file of sweep.scratch at most in $TMPDIR or /var/tmp.
+  missing  only the service has the row
+  stale    both have it, with other content; or a copy is in a wrong partition
+  extra    only the topic has it: it was deleted, or never there
+  unknown  the service showed it in one reading and not in another
 
-Exit status: 0 identical, 3 different or too many dead letters, 1 could not tell (and none is known to
-differ), 2 wrong usage or configuration.`,
+Dead letters count apart. They are a difference if more than 5 rows of a
+resource, or more than one in a thousand, have one.
+
+verify shares the service's rate limit with the running instance. It takes
+sweep.memory at most, and then a file of sweep.scratch in $TMPDIR or /var/tmp.
+
+Exit status:
+  0  identical
+  1  it could not tell, and no row is known to differ
+  2  wrong usage or configuration
+  3  different, or too many dead letters`,
 		Args: resourceArgs(0, math.MaxInt),
 		Example: "  storestream verify\n" +
-			"  storestream verify orders -o json | jq '.resources[] | {resource, verdict, stale_ids}'",
+			"  storestream verify orders -o json | jq '.resources[].verdict'",
 	}
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

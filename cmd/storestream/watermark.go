@@ -19,26 +19,33 @@ import (
 )
 
 func watermarkCommand(env *environment) *cobra.Command {
-	return group(&cobra.Command{Use: "watermark", Short: "Is everything up to date, and replays",
+	return group(&cobra.Command{Use: "watermark", Short: "Show the progress of each resource, or reset it",
 		Example: "  storestream watermark list"}, watermarkList(env), watermarkReset(env))
 }
 
 func watermarkList(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "Say whether everything is up to date, and how far each resource is published",
-		Long: `Reads the watermarks from Kafka and prints, for each resource: settled (every row with an
-earlier updated_at is published, and none can appear there any more), as of (the topic holds what was
-visible then), lag (now minus as of), rows published in all, what the last sweep found, the instance that
-polls it, and the request that it works on or that waits for it. Below the table stands whether
-everything is up to date, and of each resource why it is as it is and what to do, and which rows cannot be
-published.
+		Short: "Say whether everything is up to date",
+		Long: `Prints for each resource
 
-Not up to date is a resource that fails, is blocked, paused, stalled or without an owner, one that lags by
-more than three intervals and ten seconds, and one of which more than 5 rows, or more than one in a thousand,
-cannot be published. What check finds in Kafka and the registry is named too, because an
-instance that is refused a takeover may not write why. Exit status: 0 all is up to date, 4 something is
-not.`,
+  SETTLED    every row with an earlier updated_at is published, and no such
+             row can appear any more
+  AS OF      the topic holds everything that was visible at this time
+  LAG        the time since then
+  PUBLISHED  rows published in all
+  SWEPT      the last sweep and its result
+  OWNER      the instance that polls it
+  REQUEST    the request in hand, or one that waits
+
+and below whether everything is up to date. It names each resource that is not,
+with the reason and the remedy, and the rows that cannot be published.
+
+A resource is not up to date if it fails, is blocked, paused, stalled or
+without an owner, if it lags by more than three intervals and ten seconds, or
+if more than 5 rows, or more than one in a thousand, cannot be published.
+
+Exit status: 0 if everything is up to date, else 4.`,
 		Example: "  storestream watermark list\n" +
 			"  storestream watermark list -o json | jq '.[] | select(.lag_seconds > 60)'",
 		Args: cobra.NoArgs,

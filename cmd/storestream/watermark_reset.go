@@ -24,19 +24,21 @@ func watermarkReset(env *environment) *cobra.Command {
 		Use:       "reset RESOURCE... --to TIME",
 		ValidArgs: schemas.Names(),
 		Args:      resourceArgs(0, math.MaxInt),
-		Short:     "Publish rows again from a time on (replay)",
-		Long: `Asks the running instance to publish again every row with updated_at at or after TIME, each at
-its newest state, without a restart. A consumer sees those rows a second time. TIME is RFC 3339, or a day
-(its start in UTC). It says how many records that are at most, and asks. Where there is no terminal it needs
---yes. It says who takes the request, or what it waits for. With --wait it stays until every row is
+		Short:     "Read and publish everything again from a time on",
+		Long: `Asks the running instance to read and publish again every row with updated_at
+at or after TIME, in its newest state. A consumer sees those rows a second
+time. TIME is RFC 3339, or a day (its start in UTC).
+
+It gives the largest possible number of records, and asks before it begins.
+Without a terminal it needs --yes. With --wait it stays until every row is
 published.`,
 		Example: "  storestream watermark reset orders order_items --to 2026-11-20\n" +
 			"  storestream watermark reset --all --to 2026-11-20T09:30:00Z --yes",
 	}
 	cmd.Flags().StringVar(&to, "to", "",
-		"`TIME` from which rows are published again: 2026-11-20T09:30:00Z or 2026-11-20")
-	cmd.Flags().StringVar(&o.Schema, "confirm-schema", "", "the table or view of this `SCHEMA` is the right "+
-		"one, although its name led to another one before (PostgreSQL)")
+		"publish rows from this `TIME` on, such as 2026-11-20")
+	cmd.Flags().StringVar(&o.Schema, "confirm-schema", "", "confirm that the table in this PostgreSQL "+
+		"`SCHEMA` is right, although its name led to another table before")
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		at, err := pastTime(cmd, "to", to, time.Now())
