@@ -49,10 +49,10 @@ func measure(ctx context.Context, o options, stdout io.Writer) (err error) {
 		}
 	}
 	if o.write != "" && ctx.Err() == nil { // the head of the report names the lines that failed
-		plots := filepath.Join(filepath.Dir(o.write), "plots")
+		folder := filepath.Join(filepath.Dir(o.write), "plots")
 		text, err := t.csv()
-		failed = append(failed, err, replace(o.write, parts), p.write(plots),
-			os.WriteFile(filepath.Join(plots, "tables.csv"), []byte(text), 0o644))
+		failed = append(failed, err, replace(o.write, parts), p.write(folder),
+			os.WriteFile(filepath.Join(folder, "tables.csv"), []byte(text), 0o644))
 	}
 	return errors.Join(append(failed, context.Cause(ctx))...)
 }

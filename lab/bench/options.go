@@ -34,8 +34,8 @@ type options struct {
 	keep     bool
 }
 
-const usage = `bench measures storestream and prints tables. With --write FILE it also replaces the first figures in
-that document. In the folder plots beside it, it writes all tables (tables.csv) and the plots.
+const usage = `bench measures storestream and prints tables. With --write FILE it also replaces the first
+figures in that document. In the folder plots beside it, it writes all tables (tables.csv) and the plots.
 
   bin/bench                                   all lines but those of --kafka, --steady and --only matrix
   bin/bench --against v1.2.0                  with that version beside it in every round
