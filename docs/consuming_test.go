@@ -13,6 +13,7 @@ import (
 var (
 	exampleRow = regexp.MustCompile(`(?m)^\| \[([a-z]+)\]\(\.\./examples/[a-z]+\) \| ([^|]*) \|`)
 	versionOf  = regexp.MustCompile(`\d+\.\d+\S*`)
+	playedBy   = regexp.MustCompile("`--([a-z][a-z0-9-]*)[^`]*`")
 )
 
 func TestTheVersionsOfExamplesAreThoseThatTheyPin(t *testing.T) {
@@ -37,6 +38,20 @@ func TestTheVersionsOfExamplesAreThoseThatTheyPin(t *testing.T) {
 			if version = strings.TrimSuffix(version, ","); !strings.Contains(pins, version) {
 				t.Errorf("consuming.md says %s of %s, and no file there does", version, row[1])
 			}
+		}
+	}
+}
+
+// A flag that storefake does not have plays nothing.
+func TestTheFlagsThatDataServiceNamesAreThoseOfStorefake(t *testing.T) {
+	source := contents(t, "../cmd/storefake")
+	flags := playedBy.FindAllStringSubmatch(documents(t)["data-service.md"], -1)
+	if len(flags) == 0 {
+		t.Error("data-service.md names no flags of storefake")
+	}
+	for _, flag := range flags {
+		if !regexp.MustCompile(`\bf\.\w+\([^"\n]*"` + flag[1] + `"`).MatchString(source) {
+			t.Errorf("data-service.md names --%s, which storefake does not have", flag[1])
 		}
 	}
 }

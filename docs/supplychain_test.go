@@ -15,7 +15,7 @@ import (
 // A module without a release has no version that anybody stands for, so each has a reason, or the name of
 // what brings it, in decisions.md.
 func TestDecisionsNameEachModuleWithoutARelease(t *testing.T) {
-	_, rest, _ := strings.Cut(read(t, "decisions.md"), "**Dependencies without a release")
+	_, rest, _ := strings.Cut(read(t, "decisions.md"), "\n### Dependencies without a release\n\n")
 	paragraph, _, found := strings.Cut(rest, "\n\n")
 	if !found {
 		t.Fatal("decisions.md says nothing of dependencies without a release")

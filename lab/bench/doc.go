@@ -1,6 +1,7 @@
 // Command bench measures the whole program as a user runs it: a release build in a process of its own,
 // between a broker, a PostgreSQL and a stand-in service that are processes of their own. `make bench` runs it
-// and writes the tables and plots of docs/performance.md. `bin/bench --help` lists the settings.
+// and writes the first figures of docs/performance.md, and the tables and plots of docs/plots.
+// `bin/bench --help` lists the settings.
 //
 // On a machine with other users, wall time is a poor measure. So the figures are, as far as possible, the CPU
 // time of the measured child (user and system, by the kernel's account), ratios of two things done one after

@@ -98,7 +98,7 @@ func (m *machine) describe(s *stage) string {
 	}
 	load, _, _ := strings.Cut(firstLine("/proc/loadavg"), " ")
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s to %s UTC, %s, %s. %s; load %s at the start, %s at the end.\n",
+	fmt.Fprintf(&text, "%s to %s UTC, %s, %s.\n%s; load %s at the start, %s at the end.\n",
 		m.began.Format("2006-01-02 15:04"), time.Now().UTC().Format("15:04"), m.model, runtime.Version(), quiet,
 		m.load, load)
 	for _, p := range s.programs {

@@ -8,11 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
-// measure measures the lines that were asked for, prints the tables, and writes them into their document. If
-// a line fails, the others still run.
+// measure measures the lines that were asked for and prints the tables. With --write it writes the first
+// figures into their document, and all tables and plots beside it. If a line fails, the others still run.
 func measure(ctx context.Context, o options, stdout io.Writer) (err error) {
 	if o.write != "" { // better now than at the end
 		text, err := os.ReadFile(o.write)
@@ -45,13 +44,15 @@ func measure(ctx context.Context, o options, stdout io.Writer) (err error) {
 	parts := t.parts(around.describe(s))
 	fmt.Fprintf(stdout, "\n%s\n", parts["head"])
 	for _, of := range sections {
-		if text := parts[strings.ToLower(string(of))]; text != "" {
+		if text := t.tables(of); text != "" {
 			fmt.Fprintf(stdout, "**%s**\n\n%s\n", of, text)
 		}
 	}
 	if o.write != "" && ctx.Err() == nil { // the head of the report names the lines that failed
-		failed = append(failed, replace(o.write, parts),
-			p.write(filepath.Join(filepath.Dir(o.write), "plots")))
+		folder := filepath.Join(filepath.Dir(o.write), "plots")
+		text, err := t.csv()
+		failed = append(failed, err, replace(o.write, parts), p.write(folder),
+			os.WriteFile(filepath.Join(folder, "tables.csv"), []byte(text), 0o644))
 	}
 	return errors.Join(append(failed, context.Cause(ctx))...)
 }

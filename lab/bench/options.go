@@ -34,8 +34,8 @@ type options struct {
 	keep     bool
 }
 
-const usage = `bench measures storestream and prints tables; with --write FILE it also replaces the tables in
-that document, and the plots beside it.
+const usage = `bench measures storestream and prints tables. With --write FILE it also replaces the first
+figures in that document. In the folder plots beside it, it writes all tables (tables.csv) and the plots.
 
   bin/bench                                   all lines but those of --kafka, --steady and --only matrix
   bin/bench --against v1.2.0                  with that version beside it in every round
@@ -76,7 +76,8 @@ func parse(args []string, stdout io.Writer) (options, error) {
 		"further settings, such as poll.memory=256MiB; a version that does not know one goes without")
 	f.StringVar(&o.measured, "storestream", "", "measure this program instead of a fresh build")
 	f.StringVar(&o.profile, "profile", "", "folder for CPU and memory profiles of the first loads")
-	f.StringVar(&o.write, "write", "", "document whose tables are replaced, all of them")
+	f.StringVar(&o.write, "write", "",
+		"document whose first figures are replaced, with the tables and plots beside it")
 	f.BoolVar(&o.keep, "keep", false, "keep the folder with logs and configurations")
 	if err := f.Parse(args); err != nil {
 		return o, err

@@ -1,8 +1,9 @@
 package main
 
 import (
+	"encoding/csv"
+	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"slices"
@@ -98,36 +99,59 @@ func (t *table) add(of section, program string, f figure, v float64) {
 	t.rows[i].by[program] = append(t.rows[i].by[program], v)
 }
 
-// print prints the wanted rows under a heading, or nothing if there are none. For spread see series.cell.
-func (t *table) print(w io.Writer, spread bool, wanted func(*row) bool) {
-	head := "| what | to reach | " + strings.Join(t.programs, " | ") + " |\n|---|---|" +
-		strings.Repeat("---|", len(t.programs)) + "\n"
+// tables is the section's table with the spread of each figure, or "" if nothing of it was measured.
+func (t *table) tables(of section) string {
+	return t.markdown(t.programs, true, func(r *row) bool { return r.section == of })
+}
+
+// markdown is a table of the wanted rows, or "" if there are none. For spread see series.cell.
+func (t *table) markdown(columns []string, spread bool, wanted func(*row) bool) string {
+	var b strings.Builder
+	head := "| what | target | " + strings.Join(columns, " | ") + " |\n|---|---|" +
+		strings.Repeat("---|", len(columns)) + "\n"
 	for _, r := range t.rows {
 		if !wanted(r) {
 			continue
 		}
-		fmt.Fprint(w, head)
+		b.WriteString(head)
 		head = ""
-		fmt.Fprintf(w, "| %s | %s |", r.what, r.target)
-		for _, name := range t.programs {
-			fmt.Fprintf(w, " %s |", r.by[name].cell(r.format, spread))
+		fmt.Fprintf(&b, "| %s | %s |", r.what, r.target)
+		for _, name := range columns {
+			fmt.Fprintf(&b, " %s |", r.by[name].cell(r.format, spread))
 		}
-		fmt.Fprintln(w)
+		fmt.Fprintln(&b)
 	}
+	return b.String()
 }
 
-// parts are the generated parts of the document, by the names of its marks.
-func (t *table) parts(head string) map[string]string {
-	parts := map[string]string{"head": head}
-	var first strings.Builder
-	t.print(&first, false, func(r *row) bool { return r.first })
-	parts["five figures"] = first.String()
+// csv is every figure with its spread, as docs/plots/tables.csv has them.
+func (t *table) csv() (string, error) {
+	var text strings.Builder
+	w := csv.NewWriter(&text)
+	errs := []error{w.Write(append([]string{"table", "what", "target"}, t.programs...))}
 	for _, of := range sections {
-		var text strings.Builder
-		t.print(&text, true, func(r *row) bool { return r.section == of })
-		parts[strings.ToLower(string(of))] = text.String()
+		for _, r := range t.rows {
+			if r.section != of {
+				continue
+			}
+			line := []string{string(of), r.what, r.target}
+			for _, name := range t.programs {
+				line = append(line, r.by[name].cell(r.format, true))
+			}
+			errs = append(errs, w.Write(line))
+		}
 	}
-	return parts
+	w.Flush()
+	return text.String(), errors.Join(errs...)
+}
+
+// parts are the generated parts of the document, by the names of its marks. The five figures are those of
+// this version alone.
+func (t *table) parts(head string) map[string]string {
+	return map[string]string{
+		"head":         head,
+		"five figures": t.markdown([]string{nameNow}, false, func(r *row) bool { return r.first }),
+	}
 }
 
 // The lines of a document between which a part of the report stands; behind begin comes the part's name.
