@@ -39,7 +39,8 @@ func New(t *testing.T) *Stage {
 	t.Helper()
 	broker := servers.BrokerForTest(t, servers.BrokerConfig{})
 	s := &Stage{t: t, Broker: broker, Registry: servers.RegistryForTest(t)}
-	s.Settings = []string{"kafka.brokers=" + s.Broker.Brokers()[0], "registry.url=" + s.Registry.URL,
+	s.Settings = []string{"store.base_url=http://127.0.0.1:1/v1", // which refuses connections
+		"kafka.brokers=" + s.Broker.Brokers()[0], "registry.url=" + s.Registry.URL,
 		"http.listen=127.0.0.1:0", "kafka.partitions=2"}
 	for _, name := range schemas.Names() {
 		if !slices.Contains(storefake.Names(), name) {
