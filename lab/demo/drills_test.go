@@ -149,7 +149,7 @@ func TestTheDrillsOfOperationsWorkOnTheDemo(t *testing.T) {
 	r.until("storestream was stopped, and is started again")
 
 	letter := d.block("**To practise**, on the demo (it says so where its PostgreSQL has another port):")
-	all := d.block("or to see\nall letters as they are:")
+	all := d.block("To see all letters as they are:")
 	d.paste(letter[0])
 	d.comesToSay(`(?s)^orders/7  resource=orders,source=postgres,field=total_amount,error=expected [^\n]*\n`+
 		`\{"id":"7",[^\n]*"total_amount":"10000000000000000000000000",[^\n]*\}\n$`, all...)
