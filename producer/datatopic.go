@@ -48,7 +48,7 @@ func (t target) id(record *kgo.Record) (int64, error) {
 		Expected: fmt.Sprintf("schema id %d, which subject %s-key has in the registry now (under two ids one row "+
 			"has two keys, and compaction keeps both)", t.keyID, t.topic),
 		Do: "point storestream at the registry that the topic was written with; if it is, another program wrote " +
-			"this record, or docs/operations.md says what to do, \"Topics: created anew, partitions, access\""}
+			"this record, or docs/lifecycle.md says what to do, \"Recreate a topic\""}
 }
 
 // oldestKeys returns the oldest record in each partition of topic whose key is ours, under any schema id.

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// drills pastes what docs/operations.md has people practise on the demo.
+// drills pastes the commands that docs/operations.md and docs/lifecycle.md have people practise on the demo.
 type drills struct {
 	t       *testing.T
-	page    string
+	page    string            // both documents
 	ours    *strings.Replacer // has this demo's addresses, file and process ids in place of the page's
 	environ []string
 	folder  string // where all is pasted; it goes with the demo
@@ -25,9 +25,13 @@ type drills struct {
 
 func newDrills(t *testing.T, r *running, program string) *drills {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
+	var page []byte
+	for _, name := range []string{"operations.md", "lifecycle.md"} {
+		text, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page = append(page, text...)
 	}
 	file := r.configuration()
 	broker := lastWord(r.until("bootstrap.servers"))
@@ -50,7 +54,7 @@ func (d *drills) block(after string) (commands []string) {
 	_, rest, _ = strings.Cut(rest, "\n```\n")
 	block, _, found := strings.Cut(rest, "\n```\n")
 	if !found {
-		d.t.Fatalf("docs/operations.md has no block after %q", after)
+		d.t.Fatalf("the documents have no block after %q", after)
 	}
 	prompts, goesOn := strings.Contains("\n"+block, "\n$ "), false
 	for line := range strings.SplitSeq(block, "\n") {
@@ -72,7 +76,7 @@ func (d *drills) inline(sentence string) []string {
 	d.t.Helper()
 	found := regexp.MustCompile(sentence).FindStringSubmatch(d.page)
 	if found == nil {
-		d.t.Fatalf("docs/operations.md does not say %s", sentence)
+		d.t.Fatalf("the documents do not say %s", sentence)
 	}
 	return found[1:]
 }
@@ -139,21 +143,19 @@ func TestTheDrillsOfOperationsWorkOnTheDemo(t *testing.T) {
 		"\n0\n")
 
 	d.paste(column)
-	d.says(d.block("To publish\neither:"), "not registered; compatible", "Nothing fails")
-	schema := d.inline("On the demo, name the folder in the file that its first lines name, `([^`]*)`, and " +
-		"then\n`(kill PID)`, with the process id that it shows: it starts storestream again, and " +
-		"`(tail orders)` has")
+	d.says(d.block("\n### A field is added\n"), "not registered; compatible", "Nothing fails")
+	schema := d.block("To practise on the demo, take FILE")
 	d.paste(schema[:2]...)
 	r.until("storestream was stopped, and is started again")
 
 	letter := d.block("**To practise**, on the demo (it says so where its PostgreSQL has another port):")
-	all := d.block("or to see\nall letters as they are:")
+	all := d.block("To see all letters as they are:")
 	d.paste(letter[0])
 	d.comesToSay(`(?s)^orders/7  resource=orders,source=postgres,field=total_amount,error=expected [^\n]*\n`+
 		`\{"id":"7",[^\n]*"total_amount":"10000000000000000000000000",[^\n]*\}\n$`, all...)
 	d.paste(letter[1:]...)
 	d.comesToSay(`\norders/7  resource=orders,source=postgres,field=,error=\n\n$`, all...)
-	d.comesToSay(`orders/7 .*"total_amount":49.5,.*"channel":"web"`, "storestream "+schema[2]+" -n 1")
+	d.comesToSay(`orders/7 .*"total_amount":49.5,.*"channel":"web"`, schema[2])
 
 	toggle := d.inline("\\*\\*And\\*\\*: `(kill -USR1)` with the demo's process id")
 	d.paste(toggle...)

@@ -13,7 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 )
 
-// What docs/operations.md says of clusters that are lost, and of those that MirrorMaker has filled.
+// Tests of docs/lifecycle.md, "The Kafka cluster is lost or mirrored".
 
 // The cluster comes back empty behind the same addresses while instances run. They make the topics anew and
 // fill them, without a restart. A row that the service deleted meanwhile is in no topic.
@@ -59,17 +59,17 @@ func TestAClusterThatIsLostIsFilledAnewWithoutARestart(t *testing.T) {
 	s.converge()
 }
 
-// mirrorSettings is the mm2.properties of docs/operations.md, with the names that servers gives the clusters.
+// mirrorSettings is the mm2.properties of docs/lifecycle.md, with the names that servers gives the clusters.
 func mirrorSettings(t *testing.T) map[string]string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/operations.md")
+	page, err := os.ReadFile("../../docs/lifecycle.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(page), "mm2.properties:\n\n```\n")
 	block, _, found := strings.Cut(rest, "```\n")
 	if !found {
-		t.Fatal("docs/operations.md has no mm2.properties")
+		t.Fatal("docs/lifecycle.md has no mm2.properties")
 	}
 	settings, names := map[string]string{}, strings.NewReplacer("primary", "source", "other", "target")
 	for line := range strings.Lines(block) {

@@ -15,8 +15,8 @@ import (
 	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
-// What docs/operations.md says under "Changing a schema", with Apache Kafka, and with a schema registry that
-// refuses what is incompatible.
+// Tests of docs/lifecycle.md, "Change a schema", with Apache Kafka and a schema registry that refuses
+// incompatible schemas.
 
 // realServers skips a test that is about Apache Kafka, or a real schema registry.
 func realServers(t *testing.T) {
