@@ -22,7 +22,8 @@ func programTexts(t *testing.T) string {
 
 // A person who follows an error message looks for its heading.
 func TestSecurityHasTheHeadingsThatTheProgramNames(t *testing.T) {
-	named := regexp.MustCompile(`docs/security\.md says[^"\n]*"([^"\n]+)"`).FindAllStringSubmatch(programTexts(t), -1)
+	citation := regexp.MustCompile(`docs/security\.md says[^"\n]*"([^"\n]+)"`)
+	named := citation.FindAllStringSubmatch(programTexts(t), -1)
 	if len(named) < 3 {
 		t.Errorf("the program names %d headings of security.md, expected 3 or more", len(named))
 	}
@@ -65,7 +66,7 @@ func TestSecurityListsThePersonalFieldsAndThePolicies(t *testing.T) {
 			if f.PII && name == "users" {
 				personal = append(personal, f.Name)
 			} else if f.PII {
-				t.Errorf("security.md says that only users have personal fields, and the schemas mark %s.%s", name, f.Name)
+				t.Errorf("%s.%s is personal, and security.md lists users alone", name, f.Name)
 			}
 		}
 	}
