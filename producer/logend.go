@@ -67,7 +67,7 @@ func OtherPartitions(c *Cluster, mark watermark.Watermark, now int) *RefusedErro
 			"new one)", mark.Partitions, mark.Instance, mark.Group, c.Watermarks()),
 		Do: "if partitions were added, delete the topic: storestream creates it again and fills it from the " +
 			"start. If none were, another program wrote that watermark: take it out as docs/security.md says, " +
-			"\"When somebody wrote to store.watermarks or store.requests\""}
+			"\"A forged watermark\""}
 }
 
 // TopicID is the id of a resource's data topic. It is empty if the brokers give topics no ids.

@@ -70,8 +70,7 @@ func decodeWatermarks(newest map[string]*kgo.Record) (marks map[string]watermark
 		remedy := ""
 		if !errors.Is(err, watermark.ErrNewer) && !errors.Is(err, watermark.ErrOlder) {
 			remedy = ": another program wrote it; an owner's next watermark takes its place, and if no instance " +
-				"can take the resource over, take it out as docs/security.md says, \"When somebody wrote to " +
-				"store.watermarks or store.requests\""
+				"can take the resource over, take it out as docs/security.md says, \"A forged watermark\""
 		}
 		unreadable[name] = fmt.Errorf("topic %s, partition %d, offset %d: %w%s", record.Topic, record.Partition,
 			record.Offset, err, remedy)

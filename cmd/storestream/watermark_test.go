@@ -207,7 +207,7 @@ func TestWatermarkListNamesARecordThatIsNoWatermarkAndShowsTheOthers(t *testing.
 	put := s.Garbage("users")
 	why := fmt.Sprintf("topic store.watermarks, partition %d, offset %d: watermark of users: ", put.Partition,
 		put.Offset)
-	const remedy = `docs/security.md says, "When somebody wrote to store.watermarks or store.requests"`
+	const remedy = `docs/security.md says, "A forged watermark"`
 	c := s.do("watermark", "list").expect(t, exitLate, "\nusers: "+why, remedy)
 	if !regexp.MustCompile(`(?m)^orders .* 1 +never `).MatchString(c.stdout.String()) {
 		t.Errorf("orders are not shown:\n%s", c.stdout)
