@@ -275,8 +275,8 @@ func TestATransactionThatStorestreamMayNotEndIsNamedWithTheCommandThatDoes(t *te
 	}
 }
 
-// The same for all users whose rights `storestream topics export` prints. Of these, only storestream can own a
-// resource, and only oncall-admin can send it requests. lab/contracts runs the printed commands.
+// The same for all users whose rights `storestream topics export` prints. Of these, only storestream can own
+// a resource, and only oncall-admin can send it requests. lab/contracts runs the printed commands.
 func TestPeopleOnCallAndConsumersMayDoWhatIsDocumentedAndNothingElse(t *testing.T) {
 	a := servers.AuthorityForTest(t, t.TempDir())
 	kafka := guardedKafka(t, a)
