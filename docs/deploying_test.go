@@ -18,8 +18,8 @@ import (
 )
 
 // Tests try the blocks of deploying.md that follow a mark, such as <!-- compose -->. lab/chart tries those
-// marked values, because it has Helm, and deploy tries scrape, because it has promtool. The program writes the
-// rights in Kafka. producer and lab/contracts try them, also those that the page leaves to the export.
+// marked values, because it has Helm, and deploy tries scrape, because it has promtool. The program writes
+// the rights in Kafka. producer and lab/contracts try them, also those that the page leaves to the export.
 
 // block returns the code block after a mark of deploying.md.
 func block(t *testing.T, mark string) string {
