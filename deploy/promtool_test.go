@@ -17,8 +17,8 @@ func TestPrometheusUnderstandsTheScrapeConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "<!-- scrape -->\n   ```yaml\n")
-	block, _, found := strings.Cut(rest, "   ```\n")
+	_, rest, _ := strings.Cut(string(text), "<!-- scrape -->\n```yaml\n")
+	block, _, found := strings.Cut(rest, "```\n")
 	if !found {
 		t.Fatal("deploying.md has no block scrape")
 	}

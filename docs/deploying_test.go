@@ -17,11 +17,11 @@ import (
 	"github.com/storestream/storestream/internal/standins/servers"
 )
 
-// What deploying.md tells readers to copy is tried as far as a test can: blocks that begin with a mark, such
-// as <!-- compose -->. Those marked values and scrape are tried where Helm (lab/chart) and promtool (deploy)
-// are. The rights in Kafka are written by the program, and tried in producer and lab/contracts.
+// Tests try the blocks of deploying.md that follow a mark, such as <!-- compose -->. lab/chart tries those
+// marked values, because it has Helm, and deploy tries scrape, because it has promtool. The program writes
+// the rights in Kafka. producer and lab/contracts try them, also those that the page leaves to the export.
 
-// block is what stands in the fence after a mark of deploying.md.
+// block returns the code block after a mark of deploying.md.
 func block(t *testing.T, mark string) string {
 	t.Helper()
 	text, err := os.ReadFile("deploying.md")
@@ -104,9 +104,13 @@ func TestTheRightsAreThoseThatAreExported(t *testing.T) {
 	if len(users) != 4 {
 		t.Errorf("rights of %d users are exported, expected 4", len(users))
 	}
-	for _, rights := range users {
+	for i, rights := range users {
 		user, commands, _ := strings.Cut(rights, "\n")
-		generatedIn(t, "deploying.md", "rights of "+user, "```\n"+strings.TrimSpace(commands)+"\n```\n")
+		if i == 0 {
+			generatedIn(t, "deploying.md", "rights of "+user, "```\n"+strings.TrimSpace(commands)+"\n```\n")
+		} else if !strings.Contains(read(t, "deploying.md"), "\n- `"+user+"` ") {
+			t.Errorf("deploying.md does not say who %s is, whose rights are exported", user)
+		}
 	}
 }
 

@@ -106,10 +106,10 @@ func (s *stage) grant(rules *kadm.ACLBuilder) {
 	}
 }
 
-// command is one of the commands for access rules in docs/deploying.md: what it gives to each flag.
+// command is one of the commands for access rules in docs/deploying.md: the words that follow each flag.
 type command map[string][]string
 
-// documented is all of them.
+// documented returns all of these commands.
 func documented(t *testing.T) (commands []command) {
 	t.Helper()
 	text, err := os.ReadFile("../docs/deploying.md")
@@ -135,9 +135,9 @@ func documented(t *testing.T) (commands []command) {
 	return commands
 }
 
-func (c command) operations(t *testing.T) (operations []kadm.ACLOperation) {
+func operations(t *testing.T, names []string) (operations []kadm.ACLOperation) {
 	t.Helper()
-	for _, name := range c["--operation"] {
+	for _, name := range names {
 		operation, err := kmsg.ParseACLOperation(name)
 		if err != nil {
 			t.Fatal(err)
@@ -147,19 +147,27 @@ func (c command) operations(t *testing.T) (operations []kadm.ACLOperation) {
 	return operations
 }
 
-// rules are those that Kafka's own tool makes of the command.
-func (c command) rules(t *testing.T) *kadm.ACLBuilder {
+// rulesOf returns the access rules that Kafka's own tool makes of the exported command for r.
+func rulesOf(t *testing.T, r producer.Right) *kadm.ACLBuilder {
 	t.Helper()
-	pattern := kadm.ACLPatternLiteral
-	if slices.Equal(c["--resource-pattern-type"], []string{"prefixed"}) {
+	rules, pattern := kadm.NewACLs(), kadm.ACLPatternLiteral
+	switch r.On {
+	case "topic":
+		rules.Topics(r.Names...)
+	case "group":
+		rules.Groups(r.Names...)
+	case "transactional-id":
+		rules.TransactionalIDs(r.Names...)
+	default:
+		t.Fatalf("a right on a %s", r.On)
+	}
+	if r.Prefixed {
 		pattern = kadm.ACLPatternPrefixed
 	}
-	return kadm.NewACLs().Topics(c["--topic"]...).Groups(c["--group"]...).
-		TransactionalIDs(c["--transactional-id"]...).ResourcePatternType(pattern).
-		Operations(c.operations(t)...).Allow(c["--allow-principal"]...)
+	return rules.ResourcePatternType(pattern).Operations(operations(t, r.Operations)...).Allow("User:" + r.User)
 }
 
-// docs/deploying.md has them as commands to copy.
+// docs/deploying.md has storestream's rights as commands to copy.
 func TestTheCommandsInDeployingGrantTheseRights(t *testing.T) {
 	targets := map[string]string{"[prefixed] [store.] [] []": "topics",
 		"[] [] [storestream-store.] []":         "the group",
@@ -170,7 +178,7 @@ func TestTheCommandsInDeployingGrantTheseRights(t *testing.T) {
 			continue
 		}
 		on := fmt.Sprint(c["--resource-pattern-type"], c["--topic"], c["--group"], c["--transactional-id"])
-		for _, operation := range c.operations(t) {
+		for _, operation := range operations(t, c["--operation"]) {
 			granted[operation.String()+" on "+cmp.Or(targets[on], on)] = true
 		}
 	}
@@ -267,30 +275,29 @@ func TestATransactionThatStorestreamMayNotEndIsNamedWithTheCommandThatDoes(t *te
 	}
 }
 
-// The same for the others whom docs/deploying.md has commands for. None of them could take the place of
-// storestream, nor have it believe anything, but for the requests of oncall-admin.
+// The same for all users whose rights `storestream topics export` prints. Of these, only storestream can own
+// a resource, and only oncall-admin can send it requests. lab/contracts runs the printed commands.
 func TestPeopleOnCallAndConsumersMayDoWhatIsDocumentedAndNothingElse(t *testing.T) {
 	a := servers.AuthorityForTest(t, t.TempDir())
 	kafka := guardedKafka(t, a)
 	s := setUp(t, nil, kafka.Brokers())
 	s.brokers = kafka.SecuredBrokers()
-	users := map[string]bool{}
-	for _, c := range documented(t) {
-		for _, principal := range c["--allow-principal"] {
-			users[strings.TrimPrefix(principal, "User:")] = true
-		}
-		s.grant(c.rules(t))
-	}
-	for user := range users {
-		s.enrol(user)
-	}
 	as := func(user string) *producer.Cluster {
 		return s.cluster(user, func(c *producer.Config) {
 			c.Group = "storestream-store."
 			signIn(t, c, a, user)
 		})
 	}
-	stream, l := as("storestream"), newLedger(t)
+	users, stream, l := map[string]bool{}, as("storestream"), newLedger(t)
+	for _, right := range producer.Rights(stream, all...) {
+		if !users[right.User] {
+			s.enrol(right.User)
+		}
+		users[right.User] = true
+		s.grant(rulesOf(t, right))
+	}
+	create := rights["CREATE on topics"] // which it does not have if somebody else creates the topics
+	s.grant(create.on(kadm.NewACLs(), "store.").Operations(create.operation).Allow("User:storestream"))
 	l.run(stream, "storestream")
 	l.await("all resources", l.everythingOwned("storestream"))
 	if err := s.everything(s.ctx(), stream); err != nil {
