@@ -133,7 +133,7 @@ var Reasons = []Reason{
 		Remedy: "correct the rows at the service, then run `storestream sweep RESOURCE`",
 		See:    deadLetters},
 	{Code: "older_version", State: Deferred, Says: "came back older than",
-		Means: "Transactions committed in the other order, for example, or a replica lags.",
+		Means: "Perhaps transactions committed in the other order, or a replica lags.",
 		Remedy: "wait. The rows are read again after the overlap, from the time in the text on. A restart or a " +
 			"handover moves that time"},
 }
