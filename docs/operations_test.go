@@ -131,7 +131,7 @@ func TestOperationsHasEveryAlert(t *testing.T) {
 	}
 }
 
-// textsOf is the strings in the Go files in and below folder, tests apart; those that are added up are one.
+// textsOf returns the strings in the Go files in and below folder, except tests. Strings joined by + are one.
 func textsOf(t *testing.T, folder string) (texts []string) {
 	t.Helper()
 	inspect(t, folder, func(_ string, n ast.Node) {
@@ -142,7 +142,7 @@ func textsOf(t *testing.T, folder string) (texts []string) {
 	return texts
 }
 
-// inspect calls f for every node of the Go files in and below folder, tests apart.
+// inspect calls f for every node of the Go files in and below folder, except tests.
 func inspect(t *testing.T, folder string, f func(path string, n ast.Node)) {
 	t.Helper()
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
@@ -164,7 +164,7 @@ func inspect(t *testing.T, folder string, f func(path string, n ast.Node)) {
 	}
 }
 
-// sum is the text of e as far as it consists of literals.
+// sum returns the literal parts of e.
 func sum(e ast.Expr) string {
 	switch x := e.(type) {
 	case *ast.BasicLit:
@@ -244,8 +244,8 @@ func wrapped(text string) string {
 	return lines.String() + "\n"
 }
 
-// What blocks a resource is one of the reasons. One that only wraps an error has its text from there: in the
-// service's client those are types with a method Error. A failure that passes is explained beside them.
+// Every block is one of the reasons. A block that only wraps an error has its text from that error: in the
+// service's client these are types with a method Error. The page explains temporary failures too.
 func TestEveryBlockIsAReason(t *testing.T) {
 	explained := explainedBelow(t, "Failing")
 	said := 0
@@ -254,7 +254,7 @@ func TestEveryBlockIsAReason(t *testing.T) {
 		if _, ok := n.(*ast.FuncDecl); ok && !strings.Contains(path, "client") {
 			return
 		}
-		if len(text) < len("read table ") { // a name is added, and the error says why
+		if len(text) < len("read table ") { // it adds a name, and the error has the reason
 			return
 		}
 		said++
@@ -267,14 +267,14 @@ func TestEveryBlockIsAReason(t *testing.T) {
 	}
 }
 
-// isReason says whether text is a part of the text of a reason with one of these states.
+// isReason reports whether text belongs to a reason with one of these states.
 func isReason(text string, states ...health.State) bool {
 	return slices.ContainsFunc(health.Reasons, func(r health.Reason) bool {
 		return slices.Contains(states, r.State) && explains(r.Texts(), text)
 	})
 }
 
-// A reason that no code gives any more goes from the list.
+// The code gives every reason of the list.
 func TestEveryReasonIsGivenByTheCode(t *testing.T) {
 	texts := textsOf(t, filepath.Join("..", "poller"))
 	texts = append(texts, textsOf(t, filepath.Join("..", "internal", "httpclient"))...)
@@ -308,14 +308,14 @@ func TestOperationsExplainsEveryRefusal(t *testing.T) {
 	}
 }
 
-// The text for which settling is delayed is one of the reasons.
+// Every text that explains a delay of settling is one of the reasons.
 func TestEveryDelayIsAReason(t *testing.T) {
 	said := 0
 	inspect(t, filepath.Join("..", "poller"), func(path string, n ast.Node) {
 		overREST := strings.Contains(path, "rest") && !strings.Contains(path, "client")
 		for _, text := range stillBecause(n, overREST) {
 			if len(notLetter.ReplaceAllString(verb.ReplaceAllString(text, ""), "")) <= len("andcounts") {
-				continue // it joins others, which say why
+				continue // it joins other texts, which have the reason
 			}
 			if said++; !isReason(text, health.SettlingDelayed, health.Deferred) && !strings.HasPrefix(text, ", and") {
 				t.Errorf("health.Reasons has no delay with the text %q of %s", text, path)
@@ -355,8 +355,8 @@ func explains(explained []string, text string) bool {
 	})
 }
 
-// refusedBecause are the texts of n as far as they consist of literals, where n is a RefusedError, or the
-// function that refuses a topic's settings by their names.
+// refusedBecause returns the literal texts of n, if n is a RefusedError or the function that refuses a topic's
+// settings by their names.
 func refusedBecause(n ast.Node) (texts []string) {
 	switch x := n.(type) {
 	case *ast.CompositeLit:
@@ -368,7 +368,7 @@ func refusedBecause(n ast.Node) (texts []string) {
 			value := e.(*ast.KeyValueExpr).Value
 			text += format(value) + "\n"
 			if key, ok := value.(*ast.Ident); ok && key.Name == "setting" {
-				return nil // of the function that refuses
+				return nil // it is in the function refuse, see below
 			}
 		}
 		return []string{text}
@@ -386,9 +386,9 @@ func refusedBecause(n ast.Node) (texts []string) {
 	return texts
 }
 
-// stillBecause are the texts of n as far as they consist of literals, where n says why settled stands still:
-// Why of an Outcome, Doubt of an Answer, what a pass adds to its reasons, and what the functions return that
-// find one. Over REST a variable why holds one, too.
+// stillBecause returns the literal texts of n, if n says why settled stands still. Such texts are Why of an
+// Outcome, Doubt of an Answer, the argument of explain, and the results of the functions that look for a
+// reason. Over REST a variable named why has one too.
 func stillBecause(n ast.Node, overREST bool) (texts []string) {
 	reason := func(e ast.Expr) bool {
 		if s, ok := e.(*ast.SelectorExpr); ok {
@@ -433,7 +433,7 @@ func stillBecause(n ast.Node, overREST bool) (texts []string) {
 				for _, e := range x.Results {
 					texts = append(texts, format(e))
 				}
-			case *ast.AssignStmt: // of what is then returned
+			case *ast.AssignStmt: // the value is returned later
 				for _, e := range x.Rhs {
 					texts = append(texts, format(e))
 				}
@@ -444,11 +444,11 @@ func stillBecause(n ast.Node, overREST bool) (texts []string) {
 	return texts
 }
 
-// setting is the name of a topic's setting.
+// setting matches the name of a topic's setting.
 var setting = regexp.MustCompile(`^[a-z]+(\.[a-z]+)+$`)
 
-// blockedBecause is the text of n as far as it consists of literals, where n is the reason of a block: What
-// of a BlockedError, the call of a function blocked that makes one, or what a method Error returns.
+// blockedBecause returns the literal text of n, if n is the reason of a block: What of a BlockedError, the
+// call of a function named blocked, or the result of a method Error.
 func blockedBecause(n ast.Node) string {
 	switch x := n.(type) {
 	case *ast.CompositeLit:
@@ -479,7 +479,7 @@ func blockedBecause(n ast.Node) string {
 	return ""
 }
 
-// format is sum, also of what fmt.Sprintf is given.
+// format returns the literal parts of e, or of the first argument if e is a call, such as fmt.Sprintf.
 func format(e ast.Expr) string {
 	if call, ok := e.(*ast.CallExpr); ok && len(call.Args) > 0 {
 		return sum(call.Args[0])

@@ -75,8 +75,9 @@ var Reasons = []Reason{
 		Means: "Rows of that transaction may still appear.",
 		Remedy: "tell its owner: `SELECT backend_xid, pid, datname, usename, xact_start, query FROM " +
 			"pg_stat_activity WHERE backend_xid IS NOT NULL ORDER BY xact_start` (backend_xid is the id). `SELECT " +
-			"pg_terminate_backend(PID)` ends it and undoes its writes. For a prepared one: `SELECT transaction, gid, database, owner, prepared FROM " +
-			"pg_prepared_xacts`, and in that database `ROLLBACK PREPARED 'GID'` or `COMMIT PREPARED 'GID'`"},
+			"pg_terminate_backend(PID)` ends it and undoes its writes. For a prepared one: `SELECT transaction, " +
+			"gid, database, owner, prepared FROM pg_prepared_xacts`, and in that database `ROLLBACK PREPARED 'GID'` " +
+			"or `COMMIT PREPARED 'GID'`"},
 	{Code: "clock_unsure", State: SettlingDelayed,
 		Says:   "clock was set forward | a standby that has replayed no transaction since it started",
 		Remedy: "wait. It is over after an overlap, or with the first transaction on the primary"},
