@@ -13,48 +13,84 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/storestream/storestream/internal/health"
 	"github.com/storestream/storestream/internal/watermark"
 )
 
-// Whoever is on call looks for the words that the page or the log shows. What stands in backticks in the
-// first column of a table after <!-- texts of the program --> is in a text of the program; "..." is whatever
-// the program puts there.
+// An operator searches the page for the words that the status page or the log shows. So each text in backticks
+// in a heading of a failure, or in the first column of a table after <!-- texts of the program -->, is part of
+// a text of the program. "..." is the part that the program fills in.
 func TestTheTextsThatOperationsExplainsAreTheProgramsOwn(t *testing.T) {
-	page, err := os.ReadFile("operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var texts []string
 	for _, folder := range []string{"cmd/storestream", "config", "internal", "poller", "producer", "schemas"} {
 		texts = append(texts, textsOf(t, filepath.Join("..", folder))...)
 	}
 	all := strings.Join(texts, "\n")
-	tables := strings.Split(string(page), "<!-- texts of the program -->\n")[1:]
-	if len(tables) == 0 {
-		t.Error("operations.md marks no table of the program's texts")
+	page := readPage(t, operationsFile)
+	names := failuresIn(page)
+	tables := strings.Split(page, "<!-- texts of the program -->\n")[1:]
+	if len(tables) < 4 || len(names) < 60 {
+		t.Errorf("%s has %d marked tables and %d texts in headings, expected more", operationsFile, len(tables),
+			len(names))
 	}
 	for _, table := range tables {
-		for _, name := range firstColumn(table) {
-			for part := range strings.SplitSeq(name, "...") {
-				if !strings.Contains(all, strings.TrimSpace(part)) {
-					t.Errorf("operations.md explains %q, which the program does not say", name)
-				}
+		_, table, _ = strings.Cut("\n"+table, "\n|") // after the mark of a generated one
+		names = append(names, firstColumn("|"+table)...)
+	}
+	for _, name := range names {
+		for part := range strings.SplitSeq(name, "...") {
+			if !strings.Contains(all, strings.TrimSpace(part)) {
+				t.Errorf("%s explains %q, which the program does not say", operationsFile, name)
 			}
 		}
 	}
 }
 
-// What the log says to whoever is on call, it explains: all but debug.
-func TestOperationsExplainsEveryLogLine(t *testing.T) {
-	page, err := os.ReadFile("operations.md")
-	if err != nil {
-		t.Fatal(err)
+const operationsFile = "operations.md"
+
+// failuresIn returns the texts of the program in the headings of failures: #### `text`, `another`.
+func failuresIn(text string) (texts []string) {
+	for line := range strings.Lines(text) {
+		if title, ok := strings.CutPrefix(line, "#### "); ok {
+			for _, m := range quoted.FindAllStringSubmatch(title, -1) {
+				texts = append(texts, m[1])
+			}
+		}
 	}
-	_, part, _ := strings.Cut(string(page), "## What the log lines mean")
+	return texts
+}
+
+// The tables of symptoms have each failure, so that an operator who begins there finds it.
+func TestTheSymptomsOfOperationsLeadToEveryFailure(t *testing.T) {
+	page := readPage(t, operationsFile)
+	_, symptoms, _ := strings.Cut(page, "\n## Find the symptom\n")
+	symptoms, _, found := strings.Cut(symptoms, "\n## ")
+	if !found {
+		t.Fatalf("%s has no symptoms", operationsFile)
+	}
+	var listed []string
+	for line := range strings.Lines(symptoms) {
+		if first, _, ok := strings.Cut(strings.TrimPrefix(line, "|"), "|"); ok {
+			for _, m := range quoted.FindAllStringSubmatch(first, -1) {
+				listed = append(listed, m[1])
+			}
+		}
+	}
+	for _, text := range failuresIn(page) {
+		if !slices.ContainsFunc(listed, func(l string) bool { return strings.HasPrefix(text, l) }) {
+			t.Errorf("%s: no symptom has the failure %q", operationsFile, text)
+		}
+	}
+}
+
+// Warnings and errors in the log are explained. Lines of level info explain themselves.
+func TestOperationsExplainsEveryWarningAndErrorOfTheLog(t *testing.T) {
+	_, part, _ := strings.Cut(readPage(t, operationsFile), "\n## Log lines\n")
 	_, lines, _ := strings.Cut(part, "<!-- texts of the program -->\n")
 	explained := firstColumn(lines)
+	logged := 0
 	for _, folder := range []string{"cmd/storestream", "internal", "poller", "producer", "schemas"} {
 		inspect(t, filepath.Join("..", folder), func(path string, n ast.Node) {
 			call, ok := n.(*ast.CallExpr)
@@ -63,20 +99,39 @@ func TestOperationsExplainsEveryLogLine(t *testing.T) {
 			}
 			method, ok := call.Fun.(*ast.SelectorExpr)
 			said := sum(call.Args[0])
-			if !ok || said == "" || !slices.Contains([]string{"Info", "Warn", "Error"}, method.Sel.Name) {
+			if !ok || said == "" || !slices.Contains([]string{"Warn", "Error"}, method.Sel.Name) {
 				return
 			}
-			if !slices.ContainsFunc(explained, func(line string) bool {
-				begin, _, _ := strings.Cut(line, "...")
-				return strings.HasPrefix(said, strings.TrimSpace(begin))
-			}) {
-				t.Errorf("operations.md does not explain the log line %q of %s", said, path)
+			logged++
+			if !slices.ContainsFunc(explained, func(line string) bool { return strings.HasPrefix(said, line) }) {
+				t.Errorf("%s does not explain the log line %q of %s", operationsFile, said, path)
 			}
 		})
 	}
+	if logged < 30 {
+		t.Errorf("found %d warnings and errors in the sources, expected 30 or more", logged)
+	}
 }
 
-// textsOf is the strings in the Go files in and below folder, tests apart; those that are added up are one.
+// Each alert has a row, with its severity.
+func TestOperationsHasEveryAlert(t *testing.T) {
+	rules, err := os.ReadFile("../deploy/prometheus/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := readPage(t, operationsFile)
+	alerts := regexp.MustCompile(`(?s)- alert: (\w+)\n.*?severity: (\w+)`).FindAllStringSubmatch(string(rules), -1)
+	for _, m := range alerts {
+		if !strings.Contains(page, "\n| `"+m[1]+"`, "+m[2]+" | ") {
+			t.Errorf("%s has no row for the alert %s, %s", operationsFile, m[1], m[2])
+		}
+	}
+	if len(alerts) < 10 {
+		t.Errorf("found %d alerts, expected 10 or more", len(alerts))
+	}
+}
+
+// textsOf returns the strings in the Go files in and below folder, except tests. Strings joined by + are one.
 func textsOf(t *testing.T, folder string) (texts []string) {
 	t.Helper()
 	inspect(t, folder, func(_ string, n ast.Node) {
@@ -87,7 +142,7 @@ func textsOf(t *testing.T, folder string) (texts []string) {
 	return texts
 }
 
-// inspect calls f for every node of the Go files in and below folder, tests apart.
+// inspect calls f for every node of the Go files in and below folder, except tests.
 func inspect(t *testing.T, folder string, f func(path string, n ast.Node)) {
 	t.Helper()
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
@@ -109,7 +164,7 @@ func inspect(t *testing.T, folder string, f func(path string, n ast.Node)) {
 	}
 }
 
-// sum is the text of e as far as it consists of literals.
+// sum returns the literal parts of e.
 func sum(e ast.Expr) string {
 	switch x := e.(type) {
 	case *ast.BasicLit:
@@ -125,37 +180,81 @@ func sum(e ast.Expr) string {
 	return ""
 }
 
-// The tables of reasons are written from the one list of them.
+// The table of reasons, and the heading of each with its remedy, are written from the one list of them. The
+// heading has the first text of a reason, so that links to it stay short.
 func TestOperationsHasEveryReasonWithItsRemedy(t *testing.T) {
-	for name, states := range map[string][]health.State{"blocks": {health.Blocked},
-		"incomplete": {health.Incomplete}, "delays": {health.SettlingDelayed, health.Deferred}} {
-		list := newTable("the reason has", "it is", "do")
-		for _, r := range health.Reasons {
-			if !slices.Contains(states, r.State) {
-				continue
-			}
-			do := r.Remedy
-			if r.See != "" {
-				anchor := strings.ReplaceAll(strings.ReplaceAll(strings.ToLower(r.See), ",", ""), " ", "-")
-				do += fmt.Sprintf(" ([%s](#%s))", r.See, anchor)
-			}
-			list.row("`"+strings.Join(r.Texts(), "`, `")+"`", r.Means, do)
+	symptoms := newTable("the reason has", "state")
+	headings := map[health.State]string{}
+	for _, r := range health.Reasons {
+		title, also := code(r.Texts()[0]), r.Texts()[1:]
+		cell, text := fmt.Sprintf("[%s](#%s)", title, anchor(title)), r.Means
+		if len(also) > 0 {
+			others := "`" + strings.Join(also, "`, `") + "`"
+			cell, text = cell+", "+others, "Also "+others+". "+text
 		}
-		generatedIn(t, "operations.md", name, list.String())
+		symptoms.row(cell, code(string(r.State)))
+		do := r.Remedy
+		if !strings.HasPrefix(do, "`") {
+			do = strings.ToUpper(do[:1]) + do[1:]
+		}
+		if file, title, ok := strings.Cut(r.See, ", "); ok {
+			title = strings.Trim(title, `"`)
+			file = strings.TrimPrefix(strings.TrimPrefix(file, "docs/"), operationsFile)
+			do += fmt.Sprintf(" ([%s](%s#%s))", strings.ToLower(title[:1])+title[1:], file, anchor(title))
+		}
+		headings[r.State] += "\n#### " + title + "\n\n" + wrapped(text+" "+do+".")
+	}
+	generatedIn(t, operationsFile, "symptoms", symptoms.String())
+	for name, states := range map[string][]health.State{"blocks": {health.Blocked}, "pauses": {health.Paused},
+		"incomplete": {health.Incomplete}, "delays": {health.SettlingDelayed, health.Deferred}} {
+		text := ""
+		for _, state := range states {
+			text += headings[state]
+			delete(headings, state)
+		}
+		generatedIn(t, operationsFile, name, text+"\n")
+	}
+	for state := range headings {
+		t.Errorf("%s has no place for reasons of the state %s", operationsFile, state)
 	}
 }
 
-// What blocks a resource is one of the reasons. One that only wraps an error has its text from there: in the
-// service's client those are types with a method Error. A failure that passes is explained beside them.
+// anchor is the name by which a heading can be linked to.
+func anchor(heading string) string {
+	return strings.ReplaceAll(notInIt.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
+}
+
+// wrapped is a paragraph in lines of at most 120 letters.
+func wrapped(text string) string {
+	var lines strings.Builder
+	length := 0
+	for word := range strings.FieldsSeq(text) {
+		switch n := utf8.RuneCountInString(word); {
+		case length == 0:
+			length = n
+		case length+1+n > 120:
+			lines.WriteString("\n")
+			length = n
+		default:
+			lines.WriteString(" ")
+			length += 1 + n
+		}
+		lines.WriteString(word)
+	}
+	return lines.String() + "\n"
+}
+
+// Every block is one of the reasons. A block that only wraps an error has its text from that error: in the
+// service's client these are types with a method Error. The page explains temporary failures too.
 func TestEveryBlockIsAReason(t *testing.T) {
-	explained := explainedBelow(t, "It fails")
+	explained := explainedBelow(t, "Failing")
 	said := 0
 	inspect(t, filepath.Join("..", "poller"), func(path string, n ast.Node) {
 		text := blockedBecause(n)
 		if _, ok := n.(*ast.FuncDecl); ok && !strings.Contains(path, "client") {
 			return
 		}
-		if len(text) < len("read table ") { // a name is added, and the error says why
+		if len(text) < len("read table ") { // it adds a name, and the error has the reason
 			return
 		}
 		said++
@@ -168,14 +267,14 @@ func TestEveryBlockIsAReason(t *testing.T) {
 	}
 }
 
-// isReason says whether text is a part of the text of a reason with one of these states.
+// isReason reports whether text belongs to a reason with one of these states.
 func isReason(text string, states ...health.State) bool {
 	return slices.ContainsFunc(health.Reasons, func(r health.Reason) bool {
 		return slices.Contains(states, r.State) && explains(r.Texts(), text)
 	})
 }
 
-// A reason that no code gives any more goes from the list.
+// The code gives every reason of the list.
 func TestEveryReasonIsGivenByTheCode(t *testing.T) {
 	texts := textsOf(t, filepath.Join("..", "poller"))
 	texts = append(texts, textsOf(t, filepath.Join("..", "internal", "httpclient"))...)
@@ -193,9 +292,9 @@ func TestEveryReasonIsGivenByTheCode(t *testing.T) {
 	}
 }
 
-// What a takeover is refused for, it explains where it writes of that.
+// Each refusal of a takeover is explained below "Not taken over".
 func TestOperationsExplainsEveryRefusal(t *testing.T) {
-	explained := explainedBelow(t, "It is not taken over")
+	explained := explainedBelow(t, "Not taken over")
 	said := 0
 	inspect(t, filepath.Join("..", "producer"), func(path string, n ast.Node) {
 		for _, text := range refusedBecause(n) {
@@ -209,14 +308,14 @@ func TestOperationsExplainsEveryRefusal(t *testing.T) {
 	}
 }
 
-// Why settling is delayed is one of the reasons.
+// Every text that explains a delay of settling is one of the reasons.
 func TestEveryDelayIsAReason(t *testing.T) {
 	said := 0
 	inspect(t, filepath.Join("..", "poller"), func(path string, n ast.Node) {
 		overREST := strings.Contains(path, "rest") && !strings.Contains(path, "client")
 		for _, text := range stillBecause(n, overREST) {
 			if len(notLetter.ReplaceAllString(verb.ReplaceAllString(text, ""), "")) <= len("andcounts") {
-				continue // it joins others, which say why
+				continue // it joins other texts, which have the reason
 			}
 			if said++; !isReason(text, health.SettlingDelayed, health.Deferred) && !strings.HasPrefix(text, ", and") {
 				t.Errorf("health.Reasons has no delay with the text %q of %s", text, path)
@@ -233,20 +332,18 @@ var (
 	notLetter = regexp.MustCompile(`[^a-z]`)
 )
 
-// explainedBelow are the texts of the program that operations.md explains below headings that begin like one
-// of these.
+// explainedBelow returns the texts of the program that operations.md explains below headings that begin with
+// one of these.
 func explainedBelow(t *testing.T, headings ...string) (explained []string) {
 	t.Helper()
-	page, err := os.ReadFile("operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for part := range strings.SplitSeq(string(page), "\n### ") {
+	for part := range strings.SplitSeq(readPage(t, operationsFile), "\n### ") {
 		part, _, _ = strings.Cut(part, "\n## ")
 		if slices.ContainsFunc(headings, func(h string) bool { return strings.HasPrefix(part, h) }) {
-			_, table, _ := strings.Cut(part, "<!-- texts of the program -->\n")
-			explained = append(explained, firstColumn(table)...)
+			explained = append(explained, failuresIn(part)...)
 		}
+	}
+	if len(explained) == 0 {
+		t.Errorf("%s explains no text below %v", operationsFile, headings)
 	}
 	return explained
 }
@@ -258,8 +355,8 @@ func explains(explained []string, text string) bool {
 	})
 }
 
-// refusedBecause are the texts of n as far as they consist of literals, where n is a RefusedError, or the
-// function that refuses a topic's settings by their names.
+// refusedBecause returns the literal texts of n, if n is a RefusedError or the function that refuses a topic's
+// settings by their names.
 func refusedBecause(n ast.Node) (texts []string) {
 	switch x := n.(type) {
 	case *ast.CompositeLit:
@@ -271,7 +368,7 @@ func refusedBecause(n ast.Node) (texts []string) {
 			value := e.(*ast.KeyValueExpr).Value
 			text += format(value) + "\n"
 			if key, ok := value.(*ast.Ident); ok && key.Name == "setting" {
-				return nil // of the function that refuses
+				return nil // it is in the function refuse, see below
 			}
 		}
 		return []string{text}
@@ -289,9 +386,9 @@ func refusedBecause(n ast.Node) (texts []string) {
 	return texts
 }
 
-// stillBecause are the texts of n as far as they consist of literals, where n says why settled stands still:
-// Why of an Outcome, Doubt of an Answer, what a pass adds to its reasons, and what the functions return that
-// find one. Over REST a variable why holds one, too.
+// stillBecause returns the literal texts of n, if n says why settled stands still. Such texts are Why of an
+// Outcome, Doubt of an Answer, the argument of explain, and the results of the functions that look for a
+// reason. Over REST a variable named why has one too.
 func stillBecause(n ast.Node, overREST bool) (texts []string) {
 	reason := func(e ast.Expr) bool {
 		if s, ok := e.(*ast.SelectorExpr); ok {
@@ -336,7 +433,7 @@ func stillBecause(n ast.Node, overREST bool) (texts []string) {
 				for _, e := range x.Results {
 					texts = append(texts, format(e))
 				}
-			case *ast.AssignStmt: // of what is then returned
+			case *ast.AssignStmt: // the value is returned later
 				for _, e := range x.Rhs {
 					texts = append(texts, format(e))
 				}
@@ -347,11 +444,11 @@ func stillBecause(n ast.Node, overREST bool) (texts []string) {
 	return texts
 }
 
-// setting is the name of a topic's setting.
+// setting matches the name of a topic's setting.
 var setting = regexp.MustCompile(`^[a-z]+(\.[a-z]+)+$`)
 
-// blockedBecause is the text of n as far as it consists of literals, where n is the reason of a block: What
-// of a BlockedError, the call of a function blocked that makes one, or what a method Error returns.
+// blockedBecause returns the literal text of n, if n is the reason of a block: What of a BlockedError, the
+// call of a function named blocked, or the result of a method Error.
 func blockedBecause(n ast.Node) string {
 	switch x := n.(type) {
 	case *ast.CompositeLit:
@@ -382,7 +479,7 @@ func blockedBecause(n ast.Node) string {
 	return ""
 }
 
-// format is sum, also of what fmt.Sprintf is given.
+// format returns the literal parts of e, or of the first argument if e is a call, such as fmt.Sprintf.
 func format(e ast.Expr) string {
 	if call, ok := e.(*ast.CallExpr); ok && len(call.Args) > 0 {
 		return sum(call.Args[0])

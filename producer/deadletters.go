@@ -43,7 +43,7 @@ func ReadDeadLetters(ctx context.Context, c *Cluster, resource string) (map[stri
 		return nil, &RefusedError{Topic: c.DeadLetters(), Setting: "the number of letters of " + resource,
 			Found: strconv.Itoa(n), Expected: fmt.Sprintf("at most %d", most),
 			Do: "correct what makes so many rows unfit to be published, or find the other program that wrote them; " +
-				"docs/operations.md says how to begin with an empty topic, \"It is not taken over\""}
+				"docs/operations.md says how to begin with an empty topic, \"Not taken over\""}
 	}
 	return hashes, nil
 }

@@ -79,7 +79,7 @@ func sameSchemas(ctx context.Context, c *Cluster, r *schemas.Resource, oldest []
 				Expected: "the id of record " + part.record + " (no consumer can decode them)",
 				Do: "point registry.url at the registry that the topic was written with, or put its schemas back " +
 					"under their ids (a backup; Confluent's mode IMPORT), and it goes on by itself; if they are lost " +
-					"for good, docs/operations.md says what to do, \"It is not taken over\""}
+					"for good, docs/operations.md says what to do, \"Not taken over\""}
 		}
 	}
 	return nil

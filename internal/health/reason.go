@@ -15,11 +15,12 @@ type Reason struct {
 	// Says are words of the text that storestream gives as the reason, and that no other reason has. "..."
 	// stands for what differs from case to case, and "|" is between the texts of one reason.
 	Says string
-	// Means explains the reason, "" if its text does.
+	// Means explains the reason in sentences. It is "" if the text explains itself.
 	Means string
-	// Remedy is what to do.
+	// Remedy is the instruction. It begins in lower case and has no full stop at the end, because readers
+	// print it after an arrow.
 	Remedy string
-	// See is the heading of docs/operations.md that says more, or "".
+	// See is the file and the heading that say more, or "": docs/operations.md, "Dead letters".
 	See string
 }
 
@@ -66,5 +67,5 @@ func (r *Reason) advice() string {
 	if r.See == "" {
 		return r.Remedy
 	}
-	return r.Remedy + ` (docs/operations.md, "` + r.See + `")`
+	return r.Remedy + " (" + r.See + ")"
 }

@@ -7,7 +7,7 @@
 // the watermark in Kafka, as the command line does.
 //
 // The reasons for which a resource is blocked or incomplete, settling is delayed, or a row is deferred are
-// one list: Reasons. The tables of docs/reference.md and docs/operations.md are written from it.
+// one list: Reasons. Tests write the table of docs/reference.md and parts of docs/operations.md from it.
 package health
 
 import (

@@ -218,7 +218,7 @@ func TestAFailoverWithAnotherRegistryHoldsUntilTheCopiesAreDeleted(t *testing.T)
 	}
 	p = target.spawn("run")
 	p.reports("the schema id of its keys",
-		"docs/operations.md says what to do", "It is not taken over")
+		"docs/operations.md says what to do", "Not taken over")
 	topics := []string{}
 	own := []string{"watermarks", "dead_letters", "requests"}
 	for _, resource := range slices.Concat(storefake.Names(), own) {

@@ -178,7 +178,7 @@ func TestWhatIsWrongWithTheDatabaseIsNamed(t *testing.T) {
 	says(t, found, Warning, "database", "orders", "each poll reads the whole table",
 		`CREATE INDEX CONCURRENTLY ON "public"."orders" (updated_at, id);`)
 	says(t, found, Note, "database", "orders", "1 field that the schema does not know, not published: "+
-		"`storestream check --names`", "Order.avsc in schemas.dir", `docs/operations.md, "A field is added"`)
+		"`storestream check --names`", "Order.avsc in schemas.dir", `docs/lifecycle.md, "A field is added"`)
 	says(t, found, Note, "database", "order_items", "2 fields that the schema does not know")
 
 	says(t, passing(t, s.Stage, "postgres.dsn="+s.postgres.AdminDSN("postgres")), Warning, "database", "orders",
@@ -260,7 +260,7 @@ func TestWhatIsWrongWithTheServiceIsNamed(t *testing.T) {
 	found := passing(t, s)
 	says(t, found, Warning, "service", "clock", "1h30m", "NTP")
 	says(t, found, Note, "service", "users", " that the schema does not know, not published: `storestream "+
-		"check --names`", "User.avsc", `docs/operations.md, "A field is added"`)
+		"check --names`", "User.avsc", `docs/lifecycle.md, "A field is added"`)
 
 	s = withService(t, answering(func(r *http.Request) storefake.Fault {
 		if strings.HasSuffix(r.URL.Path, "store-users") {

@@ -106,7 +106,7 @@ func (f *findings) unknown(c Config, r *schemas.Resource, fields []string) {
 		names = strings.Join(fields, ", ")
 	}
 	if len(fields) > 0 {
-		f.add(Note, r.Name, fmt.Sprintf("to publish one, add it to %s.avsc in schemas.dir: docs/operations.md, %q",
+		f.add(Note, r.Name, fmt.Sprintf("to publish one, add it to %s.avsc in schemas.dir: docs/lifecycle.md, %q",
 			r.RecordName, "A field is added"), "%s that the schema does not know, not published: %s",
 			terminal.Plural(len(fields), "field"), names)
 	}
