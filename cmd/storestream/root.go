@@ -20,12 +20,8 @@ It keeps one compacted Kafka topic for each resource equal to the service.
 Configuration: the file in --config, else in STORESTREAM_CONFIG, else
 ./storestream.yaml.
 
-Exit status:
-  0  done
-  1  failed
-  2  wrong usage or configuration
-  3  topic and service differ
-  4  not up to date`,
+Exit status: 0 done, 1 failed, 2 wrong usage or configuration, 3 topic and
+service differ, 4 not up to date.`,
 		Example: `  storestream check              # is everything there that run needs?
   storestream run --once         # publish all that is visible now, and exit
   storestream watermark list     # is everything up to date?

@@ -34,11 +34,8 @@ show the row, at store.max_requests_per_second at most.
 It shows personal data. With --mask it shows "***" in place of each personal
 value, and leaves out the row of a dead letter.
 
-Exit status:
-  0  equal: both have the same row, or neither has one
-  1  it could not tell
-  2  wrong usage or configuration
-  3  different, or the row cannot be published`,
+Exit status: 0 equal (both have the same row, or neither has one), 1 it could
+not tell, 2 wrong usage, 3 different, or the row cannot be published.`,
 		Example: "  storestream row users 123\n" +
 			"  storestream row orders 4711 -o json | jq '{verdict, differs, notes}'",
 	}

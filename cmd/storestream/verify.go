@@ -43,11 +43,8 @@ resource, or more than one in a thousand, have one.
 verify shares the service's rate limit with the running instance. It takes
 sweep.memory at most, and then a file of sweep.scratch in $TMPDIR or /var/tmp.
 
-Exit status:
-  0  identical
-  1  it could not tell, and no row is known to differ
-  2  wrong usage or configuration
-  3  different, or too many dead letters`,
+Exit status: 0 identical, 1 it could not tell, 2 wrong usage, 3 different or
+too many dead letters.`,
 		Args: resourceArgs(0, math.MaxInt),
 		Example: "  storestream verify\n" +
 			"  storestream verify orders -o json | jq '.resources[].verdict'",
