@@ -64,7 +64,7 @@ To read everything from a time on again, use watermark reset.`, watermark.MostRe
 			return o.explainPart(cmd.Context(), env, cluster, names)
 		})
 	}
-	cmd.AddCommand(requestsList(env, "list [RESOURCE...]", "List the replays and retries of the last seven days",
+	cmd.AddCommand(requestsList(env, "replay list", "List the replays and retries of the last seven days",
 		watermark.Replays, watermark.Retries, watermark.Reset), replayCancel(env))
 	return cmd
 }

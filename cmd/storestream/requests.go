@@ -22,14 +22,14 @@ import (
 )
 
 func requestsCommand(env *environment) *cobra.Command {
-	return requestsList(env, "requests [RESOURCE...]", "List the requests, who made them, and why",
+	return requestsList(env, "requests", "List the requests, who made them, and why",
 		watermark.Kinds...)
 }
 
 // requestsList makes a command that lists the requests of these kinds.
-func requestsList(env *environment, use, short string, kinds ...watermark.Kind) *cobra.Command {
+func requestsList(env *environment, path, short string, kinds ...watermark.Kind) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:       use,
+		Use:       path[strings.LastIndex(path, " ")+1:] + " [RESOURCE...]",
 		ValidArgs: schemas.Names(),
 		Args:      resourceArgs(0, math.MaxInt),
 		Short:     short,
@@ -41,10 +41,7 @@ took the request, and that its result is no longer known.
 
 BY and WHY are the words of the program that wrote the request: docs/security.md
 says how far to trust them.`,
-		Example: "  storestream " + strings.ReplaceAll(use, "[RESOURCE...]", "orders"),
-	}
-	if strings.HasPrefix(use, "list") {
-		cmd.Example = "  storestream replay list orders"
+		Example: "  storestream " + path + " orders",
 	}
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
