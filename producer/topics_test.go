@@ -76,6 +76,15 @@ func TestTopicsWithRowsForgetWhatWasDeletedInTime(t *testing.T) {
 	}
 }
 
+// awaitTopic returns when the broker shows a topic. Apache Kafka's controller has a new one earlier.
+func (s *stage) awaitTopic(topic string) {
+	for ask := time.NewTicker(10 * time.Millisecond); s.t.Context().Err() == nil; <-ask.C {
+		if configs, err := s.admin.DescribeTopicConfigs(s.ctx(), topic); err == nil && configs[0].Err == nil {
+			return
+		}
+	}
+}
+
 func TestATopicThatWouldLoseDataIsRefusedAndLeftAsItIs(t *testing.T) {
 	for name, test := range map[string]struct {
 		topic, setting, value, expected string
@@ -97,6 +106,7 @@ func TestATopicThatWouldLoseDataIsRefusedAndLeftAsItIs(t *testing.T) {
 			if _, err := s.admin.CreateTopic(s.ctx(), test.partitions, 1, settings, test.topic); err != nil {
 				t.Fatal(err)
 			}
+			s.awaitTopic(test.topic)
 			c := s.cluster("a", nil)
 			_, rehearsed := producer.Rehearse(s.ctx(), c, s.orders())
 			_, err := producer.Take(s.ctx(), c, s.orders())
