@@ -10,8 +10,9 @@ var Reasons = []Reason{
 	// A limit of storestream.
 	{Code: "memory_full", State: Blocked, Says: "poll.memory is full | poll.memory is too small to go on",
 		Means: "More rows changed since settled than the resource may remember. No row is lost or repeated.",
-		Remedy: "end what delays settling. Or set poll.memory to the size in the text, " +
-			"and restart"},
+		Remedy: "see the reason why settling is delayed, and follow its remedy. Or set poll.memory to the size " +
+			"that the text names, with more memory for the container, and restart",
+		See: `docs/operations.md, "Settling is delayed"`},
 
 	// The rows or the fields of the source.
 	{Code: "all_rows_unfit", State: Blocked, Says: "bigger is wrong than those rows",
@@ -73,7 +74,7 @@ var Reasons = []Reason{
 	// Settling: PostgreSQL.
 	{Code: "open_transaction", State: SettlingDelayed, Says: "is open since",
 		Means: "Rows of that transaction may still appear.",
-		Remedy: "tell its owner: `SELECT backend_xid, pid, datname, usename, xact_start, query FROM " +
+		Remedy: "ask the transaction's owner to end it. To find it, as an administrator: `SELECT backend_xid, pid, datname, usename, xact_start, query FROM " +
 			"pg_stat_activity WHERE backend_xid IS NOT NULL ORDER BY xact_start` (backend_xid is the id). `SELECT " +
 			"pg_terminate_backend(PID)` ends it and undoes its writes. For a prepared one: `SELECT transaction, " +
 			"gid, database, owner, prepared FROM pg_prepared_xacts`, and in that database `ROLLBACK PREPARED 'GID'` " +
@@ -92,10 +93,10 @@ var Reasons = []Reason{
 		Remedy: "wait. If it stays for days, run `storestream sweep RESOURCE` and ask the service's owner for a " +
 			"stable order or a count"},
 	{Code: "endless_pages", State: SettlingDelayed, Says: "the service says for ever that more pages follow",
-		Means: "`has_more` stays true, and `meta.count` is not the number of rows, or may not be used. Some rows " +
-			"are published up to an hour late. *No sweep.*",
-		Remedy: "ask the service's owner to correct one of the two. If the count is right, set " +
-			"store.dialect.count to auto and restart"},
+		Means: "`has_more` stays true after the last row, and `meta.count` does not show how many rows there are. " +
+			"Some rows are published up to an hour late. *No sweep.*",
+		Remedy: "ask the service's owner to correct `has_more` or `meta.count`. If the count is right and you have " +
+			"set store.dialect.count to estimate, set it to auto and restart"},
 	{Code: "rows_not_shown", State: SettlingDelayed,
 		Says: "says that nothing follows page | says that more pages follow, and has none",
 		Means: "The service counts or announces more rows than it shows, or ends with a full page at any page size. " +
@@ -127,8 +128,8 @@ var Reasons = []Reason{
 
 	// Rows.
 	{Code: "dead_letters", State: Incomplete, Says: "because of dead letters",
-		Remedy: "`storestream watermark list` names the rows by field and reason. Correct them at the service. If " +
-			"the schema is too narrow, change it and restart",
+		Remedy: "`storestream watermark list` names the rows by field and reason. Correct them at the service, and " +
+			"then run `storestream dead-letters retry RESOURCE`. If the schema is too narrow, change it and restart",
 		See: deadLetters},
 	{Code: "letters_full", State: SettlingDelayed, Says: "as many as may have dead letters",
 		Remedy: "correct the rows at the service, then run `storestream sweep RESOURCE`",
