@@ -10,6 +10,7 @@ import decimal
 import os
 import pathlib
 import sqlite3
+import time
 
 from confluent_kafka import DeserializingConsumer
 from confluent_kafka.schema_registry import SchemaRegistryClient
@@ -56,17 +57,18 @@ def write(message):
 
 
 # After a crash some rows come once more, which changes nothing: each is the whole row, under its id.
-waiting = collections.Counter()  # records by topic
+waiting, committed = collections.Counter(), time.monotonic()  # records by topic, and since when
 try:
     while True:
         message = consumer.poll(1)
         if message is not None:
             write(message)
             waiting[message.topic()] += 1
-        if waiting.total() == 1000 or waiting and message is None:
+        if waiting.total() == 1000 or waiting and time.monotonic() > committed + 1:
             db.commit()
             consumer.commit(asynchronous=False)
             print("written:", dict(waiting), flush=True)
             waiting.clear()
+            committed = time.monotonic()
 except KeyboardInterrupt:
     consumer.close()
