@@ -17,7 +17,7 @@ import (
 func checkCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Try everything that run needs, and say what is wrong and what to do",
+		Short: "Test everything that run needs, and say what to do",
 		Long: `Takes the first steps of run without changing anything: it rehearses the takeover of each
 resource (topics, rights, schemas, other deployments), and reads what a pass, a sweep and a look at one row
 would read, up to 12,000 rows each. It ends after about four minutes with the default settings. Then it
@@ -36,8 +36,7 @@ nothing fails, 1 otherwise.`,
 		Args: cobra.NoArgs,
 	}
 	asJSON := jsonFlag(cmd)
-	names := cmd.Flags().Bool("names", false, "name the fields that the schema does not know; a name may be a "+
-		"value, such as an e-mail address")
+	names := cmd.Flags().Bool("names", false, "name unknown fields; such a name may be a personal value")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, set, err := env.load()
 		if err != nil {

@@ -27,6 +27,7 @@ func deadLettersCommand(env *environment) *cobra.Command {
 
 // deadLetters are those of one resource and reason, as `dead-letters list -o json` prints them.
 type deadLetters struct {
+	// Resource is the name of the resource.
 	Resource string `json:"resource"`
 	watermark.DeadLetters
 }
@@ -98,7 +99,7 @@ func deadLettersShow(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "show RESOURCE ID",
 		ValidArgs: schemas.Names(),
-		Short:     "Print one dead letter: why its row cannot be published, and the row as the topic has it",
+		Short:     "Print one dead letter: the reason and the row",
 		Long: `Prints a dead letter by an ID of dead-letters list: its place in the topic, the field, the reason,
 and the row as the topic has it: by the policies of its fields, and with personal fields masked unless
 dead_letters.rows is full. --mask leaves the row out. "storestream row" asks the service for the row
@@ -111,7 +112,7 @@ as well.`,
 			return resourceArgs(1, 1)(cmd, args[:1])
 		},
 	}
-	cmd.Flags().BoolVar(&mask, "mask", false, "do not show the row")
+	cmd.Flags().BoolVar(&mask, "mask", false, "hide the row")
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return env.inKafka(cmd, func(_ *config.Config, _ *schemas.Set, cluster *producer.Cluster) error {
@@ -142,7 +143,7 @@ func deadLettersRetry(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "retry RESOURCE [ID...]",
 		ValidArgs: schemas.Names(),
-		Short:     "Look rows up that could not be published, and publish those that can be by now",
+		Short:     "Look up rows with dead letters, and publish those that fit now",
 		Long: fmt.Sprintf(`Asks the running instance to look rows up in the service that have dead letters: those
 with these ids (%d at most), or all of the resource. It publishes a row that can be published by now, and
 takes out the letter of one that is well or gone. If one look does not prove the state of a row, it looks

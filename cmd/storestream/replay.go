@@ -45,7 +45,7 @@ there is watermark reset.`, watermark.MostReplayed),
 			"  storestream replay orders --ids 1,2,3 --yes --wait",
 	}
 	cmd.Flags().StringVar(&from, "from", "", "rows updated at this `TIME` or later")
-	cmd.Flags().StringVar(&to, "to", "", "rows updated before this `TIME`. Without: up to now")
+	cmd.Flags().StringVar(&to, "to", "", "rows updated before this `TIME` (default: now)")
 	cmd.Flags().StringSliceVar(&ids, "ids", nil, "the rows with these ids: `ID,...`")
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -36,12 +36,12 @@ func (o *order) flags(cmd *cobra.Command) {
 		cmd.Flags().BoolVar(&o.all, "all", false, "all enabled resources")
 	}
 	if o.Kind == watermark.Sweeps || o.Kind == watermark.Erases {
-		cmd.Flags().IntVar(&o.ConfirmedDeletes, confirmDeletes, 0, "`N` rows of each resource, or fewer, were "+
-			"deleted in the service: delete them, even beyond the day's budget")
+		cmd.Flags().IntVar(&o.ConfirmedDeletes, confirmDeletes, 0,
+			"allow up to `N` deletions of each resource beyond the day's budget")
 	}
-	cmd.Flags().StringVar(&o.Why, "why", "", "the reason, for others: `TEXT` of one line, 200 bytes at most")
+	cmd.Flags().StringVar(&o.Why, "why", "", "reason for others: `TEXT` of one line, 200 bytes at most")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-	cmd.Flags().BoolVar(&o.wait, "wait", false, "stay until it is done")
+	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until it is done")
 }
 
 // send writes a request for each of names, or with --all for each enabled resource, once a person has said

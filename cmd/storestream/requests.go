@@ -67,8 +67,10 @@ The writer of the record sets its user, host and reason: see docs/security.md.`,
 
 // asked is a request and its result.
 type asked struct {
+	// ID is the offset in the requests topic.
 	ID int64 `json:"id"`
 	watermark.Request
+	// Result says in words what became of the request.
 	Result string `json:"result"`
 }
 

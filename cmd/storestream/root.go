@@ -38,9 +38,9 @@ date (watermark list).`,
 		topicsCommand(env), configCommand(env))
 	flags := root.PersistentFlags()
 	flags.StringVar(&env.configFile, "config", env.usualConfig(),
-		"YAML `file` (config/example.yaml holds every key); without: "+config.FileVariable+", or ./"+usualFile)
+		"YAML `file`; by default "+config.FileVariable+", or ./"+usualFile)
 	flags.StringArrayVar(&env.set, "set", nil,
-		"set one key of the configuration, as in --set log.level=debug; wins over file and environment")
+		"set one key, as in --set log.level=debug; overrides file and environment")
 	_ = root.RegisterFlagCompletionFunc("set", completeKeys) // the flag is there
 	root.SetVersionTemplate("storestream {{.Version}}\n")
 	root.SetIn(env.stdin)

@@ -22,7 +22,7 @@ func rowCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "row RESOURCE ID",
 		ValidArgs: schemas.Names(),
-		Short:     "Say whether one row is right: its state in the topic and in the service",
+		Short:     "Compare one row in the topic and in the service",
 		Long: `Reads a row in the topic and in the service, and its dead letter if it has one, and compares
 field by field. If they differ, it says why, as far as that can be told: a change that
 is younger than the last poll, or than the overlap, may be under way. It changes nothing, and needs no
@@ -41,7 +41,7 @@ published is), 1 could not tell, 2 wrong usage or configuration.`,
 		Example: "  storestream row users 123\n" +
 			"  storestream row orders 4711 -o json | jq '{verdict, differs, notes}'",
 	}
-	cmd.Flags().BoolVar(&mask, "mask", false, "do not show what is in personal fields")
+	cmd.Flags().BoolVar(&mask, "mask", false, "hide the values of personal fields")
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ids, err := parseIDs(cmd, args, 1)

@@ -53,9 +53,9 @@ resource, or more than one in a thousand.`,
 			return poll(cmd.Context(), env, once, patience)
 		},
 	}
-	cmd.Flags().BoolVar(&once, "once", false, "publish everything that is visible now, then exit")
+	cmd.Flags().BoolVar(&once, "once", false, "publish everything that is visible now, and exit")
 	cmd.Flags().DurationVar(&patience, "patience", time.Minute,
-		"with --once: how long a resource may stand still")
+		"with --once: give up after this long without progress")
 	return cmd
 }
 

@@ -49,7 +49,7 @@ func schemaShow(env *environment) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&key, "key", false, "the schema of the keys")
+	cmd.Flags().BoolVar(&key, "key", false, "print the schema of the keys")
 	return cmd
 }
 
@@ -71,7 +71,7 @@ them: put them back under their ids first. Where it reaches no broker it cannot 
 func schemaCheck(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
-		Short: "Ask the registry whether the schemas are compatible; register nothing",
+		Short: "Ask the registry whether the schemas are compatible",
 		Long: `Asks about the key and value subject of every resource: whether our schema is registered there,
 and if not, whether the registry would take it. Exits 1 if one is refused.`,
 		Example: "  storestream schema check",

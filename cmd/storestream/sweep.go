@@ -17,7 +17,7 @@ func sweepCommand(env *environment) *cobra.Command {
 		Use:       "sweep RESOURCE...",
 		ValidArgs: schemas.Names(),
 		Args:      resourceArgs(0, math.MaxInt),
-		Short:     "Compare the whole topic with the service and repair it, by the running instance",
+		Short:     "Compare the whole topic with the service, and repair it",
 		Long: `Asks the running instance to read the service and the topic in full, to look again at what
 differs after its next polls, and to publish every row that the topic lacks or holds wrongly. So it also
 repairs what no poll can see: updates that did not touch updated_at, rows that came too late, and what

@@ -30,10 +30,10 @@ It shows values as they are in the topic, personal data too; --mask shows "***" 
 			"  storestream tail users -n 10 -o json | jq .value.city",
 		Args: resourceArgs(1, 1),
 	}
-	cmd.Flags().BoolVar(&beginning, "from-beginning", false, "everything that the topic holds first")
-	cmd.Flags().BoolVar(&mask, "mask", false, "do not show what is in personal fields")
-	cmd.Flags().IntVarP(&n, "lines", "n", 0, "as `many` records, the last ones")
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "after the last ones go on with what is published then")
+	cmd.Flags().BoolVar(&beginning, "from-beginning", false, "begin with everything that the topic holds")
+	cmd.Flags().BoolVar(&mask, "mask", false, "hide the values of personal fields")
+	cmd.Flags().IntVarP(&n, "lines", "n", 0, "only the last `many` records")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "with --lines: continue with new records")
 	cmd.MarkFlagsMutuallyExclusive("from-beginning", "lines")
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -70,6 +70,22 @@ It shows values as they are in the topic, personal data too; --mask shows "***" 
 // mostLast bounds the records that -n keeps in memory, of each partition.
 const mostLast = 10_000
 
+// tailed is a record as `tail -o json` prints it.
+type tailed struct {
+	// Resource is the name of the resource.
+	Resource string `json:"resource"`
+	// ID is the id of the row.
+	ID int64 `json:"id"`
+	// Partition is the partition of the record.
+	Partition int32 `json:"partition"`
+	// Offset is the offset of the record.
+	Offset int64 `json:"offset"`
+	// Time is the time of the record.
+	Time time.Time `json:"time"`
+	// Value is the row, or null for a tombstone.
+	Value json.RawMessage `json:"value"`
+}
+
 // printRecord prints one record. If it cannot be decoded, printRecord names it on stderr instead.
 func printRecord(env *environment, resource string, record watermark.Published, asJSON, mask bool) error {
 	if record.Err != nil {
@@ -82,14 +98,7 @@ func printRecord(env *environment, resource string, record watermark.Published, 
 		if !record.Tombstone {
 			value = record.Value.AppendJSON(nil, mask)
 		}
-		return json.NewEncoder(env.rows).Encode(struct {
-			Resource  string          `json:"resource"`
-			ID        int64           `json:"id"`
-			Partition int32           `json:"partition"`
-			Offset    int64           `json:"offset"`
-			Time      time.Time       `json:"time"`
-			Value     json.RawMessage `json:"value"`
-		}{resource, record.ID, record.Partition, record.Offset, record.Time.Time(), value})
+		return json.NewEncoder(env.rows).Encode(tailed{resource, record.ID, record.Partition, record.Offset, record.Time.Time(), value})
 	}
 	line := fmt.Appendf(nil, "%s  %s/%d  ", record.Time.Time().Format("2006-01-02T15:04:05.000Z"), resource,
 		record.ID)

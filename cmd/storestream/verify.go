@@ -21,7 +21,7 @@ func verifyCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "verify [RESOURCE...]",
 		ValidArgs: schemas.Names(),
-		Short:     "Compare topics with the service row by row, and say whether they are equal",
+		Short:     "Compare topics with the service, row by row",
 		Long: `Reads the topic and the service in full, all enabled resources or those that are named, and
 compares row by row. What differs is looked at again, up to two times, each time after the running
 instance has polled; so rows under way do not count. Where that instance defers rows, it publishes them

@@ -34,9 +34,9 @@ published.`,
 			"  storestream watermark reset --all --to 2026-11-20T09:30:00Z --yes",
 	}
 	cmd.Flags().StringVar(&to, "to", "",
-		"`TIME` from which rows are published again: 2026-11-20T09:30:00Z or 2026-11-20")
-	cmd.Flags().StringVar(&o.Schema, "confirm-schema", "", "the table or view of this `SCHEMA` is the right "+
-		"one, although its name led to another one before (PostgreSQL)")
+		"publish again rows updated at this `TIME` or later, such as 2026-11-20")
+	cmd.Flags().StringVar(&o.Schema, "confirm-schema", "", "accept the table or view in this PostgreSQL `SCHEMA`, "+
+		"although another one was read before")
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		at, err := pastTime(cmd, "to", to, time.Now())

@@ -5,21 +5,24 @@ import "github.com/storestream/storestream/schemas"
 // Identity identifies the rows that a watermark is about: their table, its database, and the database's
 // history. Relations of every kind have one. A member that is zero is not known, and is not compared.
 type Identity struct {
-	// Schema and Kind are those of the relation that the table's name leads to. Kind is its relkind: r for a
-	// table, v for a view, p for a partitioned table.
+	// Schema is the schema of the relation that the table's name resolves to.
 	Schema string `json:"schema,omitempty"`
-	Kind   string `json:"kind,omitempty"`
-	// Table is its oid. LeadsTo is a hash of all relations that it leads to (itself, partitions, children, the
-	// tables and views below a view), of the views' definitions, and of the number of its column updated_at.
-	Table   uint32 `json:"table,omitempty"`
+	// Kind is its kind: `r` for a table, `v` a view, `p` a partitioned table.
+	Kind string `json:"kind,omitempty"`
+	// Table is its oid.
+	Table uint32 `json:"table,omitempty"`
+	// LeadsTo is a hash of the table, or of all that a view depends on. It covers all relations that the name
+	// leads to (the table, partitions, children, the tables and views below a view), the views' definitions, and
+	// the number of the column updated_at.
 	LeadsTo string `json:"leads_to,omitempty"`
-	// System is the cluster and the database in it. Timeline is the history. Started is the time since which
-	// the server has given out transaction ids in turn. It is MinInstant for a standby, which gives out no
-	// ids.
-	System   string          `json:"system,omitempty"`
-	Timeline uint32          `json:"timeline,omitempty"`
-	Started  schemas.Instant `json:"started"`
-	// Xmin is the xmin of the clock of the last pass: all transactions with a smaller id were over.
+	// System is the cluster's system identifier and the database's oid.
+	System string `json:"system,omitempty"`
+	// Timeline is the PostgreSQL timeline.
+	Timeline uint32 `json:"timeline,omitempty"`
+	// Started is when the server started or recovered. It has given out transaction ids in turn since then. It is
+	// MinInstant for a standby, which gives out no ids.
+	Started schemas.Instant `json:"started"`
+	// Xmin is the transaction id before which all transactions had ended.
 	Xmin uint64 `json:"xmin,omitempty"`
 }
 

@@ -6,15 +6,16 @@ import "github.com/storestream/storestream/schemas"
 // earlier than Before in the blocks before Block are published. It never changes: the next place is another
 // Load.
 type Load struct {
-	// File identifies the file that holds the table, and its cluster and database.
+	// File identifies the table's file, its cluster and its database.
 	File string `json:"file"`
-	// Block is the first block that is not read to its end. Blocks is the number of blocks to read.
-	Block  int64 `json:"block"`
+	// Block is the first block that is not read completely.
+	Block int64 `json:"block"`
+	// Blocks is the number of blocks to read.
 	Blocks int64 `json:"blocks"`
-	// Before is where the passes begin that follow the load.
+	// Before is the updated_at from which rows are left to later passes.
 	Before schemas.Instant `json:"before"`
-	// After is the last row that was read of Block, in the order (updated_at, id): its updated_at in
-	// PostgreSQL's microseconds, and its id. Nil means none.
+	// After holds updated_at and id of the last row read in Block. The order is (updated_at, id), and updated_at
+	// is in PostgreSQL's microseconds. Nil means none.
 	After *[2]int64 `json:"after,omitempty"`
 }
 

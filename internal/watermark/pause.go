@@ -4,12 +4,14 @@ import "github.com/storestream/storestream/schemas"
 
 // Pause is a rest that a person asked for: the owner does not publish, and keeps the resource.
 type Pause struct {
+	// Since is when the owner accepted the pause.
 	Since schemas.Instant `json:"since"`
-	// Until is when it ends by itself. Nil means once somebody asks for that.
+	// Until is when the pause ends by itself. If it is nil, the pause lasts until somebody resumes the resource.
 	Until *schemas.Instant `json:"until,omitempty"`
-	// Why and By are those of the request.
+	// Why is the reason in the request.
 	Why string `json:"why,omitempty"`
-	By  string `json:"by"`
+	// By is the writer of the request.
+	By string `json:"by"`
 }
 
 // Lasts reports whether the pause goes on. There may be none.

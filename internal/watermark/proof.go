@@ -4,11 +4,10 @@ import "github.com/storestream/storestream/schemas"
 
 // Proof is what an answer of the service has shown of a question that its document leaves open.
 type Proof struct {
-	// Value is the answer to the question. "" means that an earlier proof was contradicted, and the value is
-	// unknown again.
+	// Value is the answer. It is "" if a later answer contradicted an earlier proof.
 	Value string `json:"value"`
-	// Evidence says for people which answer showed it.
+	// Evidence says which answer of the service showed it.
 	Evidence string `json:"evidence,omitempty"`
-	// Since is when, by the clock of the instance that met that answer.
+	// Since is when that answer came. The clock is that of the instance that met it.
 	Since schemas.Instant `json:"since"`
 }

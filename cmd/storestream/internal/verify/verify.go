@@ -74,9 +74,10 @@ const (
 
 // Result is what `verify -o json` prints.
 type Result struct {
-	// Verdict is Different if one resource is known to differ, even if others could not be compared. It is
-	// Incomplete if the others are Identical.
-	Verdict   Verdict   `json:"verdict"`
+	// Verdict is `identical`, `incomplete`, `different` or `unknown`. It is Different if one resource is known to
+	// differ, even if others could not be compared. It is Incomplete if the others are Identical.
+	Verdict Verdict `json:"verdict"`
+	// Resources lists a result for each resource.
 	Resources []*Report `json:"resources"`
 }
 
@@ -102,25 +103,39 @@ func (r *Result) verdict() Verdict {
 
 // Report is the result of one resource.
 type Report struct {
-	Resource string  `json:"resource"`
-	Source   string  `json:"source"`
-	Topic    string  `json:"topic"`
-	Verdict  Verdict `json:"verdict"`
-	Error    string  `json:"error,omitempty"` // why it could not be compared
+	// Resource is the name of the resource.
+	Resource string `json:"resource"`
+	// Source is `postgres` or `rest`.
+	Source string `json:"source"`
+	// Topic is the data topic.
+	Topic string `json:"topic"`
+	// Verdict is the verdict on this resource.
+	Verdict Verdict `json:"verdict"`
+	// Error is why it could not be compared.
+	Error string `json:"error,omitempty"`
 	reconcile.Report
-	// How many rows differ so.
+	// Missing is the number of rows that the topic lacks.
 	Missing int `json:"missing"`
-	Stale   int `json:"stale"`
-	Extra   int `json:"extra"`
+	// Stale is the number of rows that have another version in the topic.
+	Stale int `json:"stale"`
+	// Extra is the number of rows that the service does not have.
+	Extra int `json:"extra"`
+	// Unknown is the number of rows that the service showed in one reading, not in another.
 	Unknown int `json:"unknown"`
-	// The first ids of the rows that differ.
-	MissingIDs []int64          `json:"missing_ids"`
-	StaleIDs   []int64          `json:"stale_ids"`
-	ExtraIDs   []int64          `json:"extra_ids"`
-	UnknownIDs []int64          `json:"unknown_ids"`
-	AsOf       *schemas.Instant `json:"as_of"` // of its watermark, or nil
-	Seconds    float64          `json:"seconds"`
-	Notes      []string         `json:"notes"` // what to know beside the figures, and what to do
+	// MissingIDs lists the ids of missing rows, 100 at most.
+	MissingIDs []int64 `json:"missing_ids"`
+	// StaleIDs lists the ids of stale rows, 100 at most.
+	StaleIDs []int64 `json:"stale_ids"`
+	// ExtraIDs lists the ids of extra rows, 100 at most.
+	ExtraIDs []int64 `json:"extra_ids"`
+	// UnknownIDs lists the ids of unknown rows, 100 at most.
+	UnknownIDs []int64 `json:"unknown_ids"`
+	// AsOf is when the last complete pass began. It is the watermark's, or nil.
+	AsOf *schemas.Instant `json:"as_of"`
+	// Seconds is how long the comparison took.
+	Seconds float64 `json:"seconds"`
+	// Notes lists sentences that explain the figures and say what to do.
+	Notes []string `json:"notes"`
 }
 
 // mostIDs bounds the ids of each kind.
