@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -30,9 +31,9 @@ var objects = []struct{ name, of string }{
 
 // elsewhere are the types whose members have their own table, with the words that lead there.
 var elsewhere = map[string]string{
-	"watermark.Request":     "Members as in a [request](#requests)",
-	"watermark.DeadLetters": "Members as in [`dead-letters list`](#dead-letters-list)",
-	"health.Resource":       "Members as in [`watermark list`](#watermark-list)",
+	"watermark.Request":     "As in a [request](#requests)",
+	"watermark.DeadLetters": "As in [`dead-letters list`](#dead-letters-list)",
+	"health.Resource":       "As in [`watermark list`](#watermark-list)",
 }
 
 // mostWords limits the meaning of a member, a key or a flag in the tables.
@@ -45,8 +46,8 @@ func TestTheReferenceHasEveryMemberOfEveryObject(t *testing.T) {
 	for _, o := range objects {
 		list := newTable("member: type", "meaning")
 		for _, m := range types.membersOf(t, o.of) {
-			list.row(code(m.path+": "+m.kind), m.about)
-			checkMeaning(t, o.name+", "+m.path, m.about)
+			list.row("`"+strings.Join(m.names, "`, `")+"`", m.about)
+			checkMeaning(t, o.name+", "+m.names[0], m.about)
 		}
 		generated(t, "members of "+o.name, list.String())
 	}
@@ -249,20 +250,18 @@ func typeOf(pkg string, e ast.Expr) (of, suffix string) {
 	return "", ""
 }
 
-// meaning returns the first sentence of a field's comment without the field's name.
+// subject is the beginning of a comment: the names of one or more fields, and a verb that the table needs not.
+var subject = regexp.MustCompile(`^[A-Z]\w*(?:, [A-Z]\w*)*(?: and [A-Z]\w*)? (?:(?:is|are|lists|holds|says?) )?` +
+	`(?:the (?:numbers? of )?|an? )?`)
+
+// meaning returns the first sentence of a field's comment without its subject.
 func meaning(name, comment string) string {
 	text := firstSentence(comment)
-	for _, verb := range []string{" is ", " are ", " lists ", " holds ", " says ", " "} {
-		if rest, found := strings.CutPrefix(text, name+verb); found {
-			if verb == " says " {
-				rest = "says " + rest
-			}
-			text = rest
-			break
-		}
+	if strings.HasPrefix(text, name) {
+		text = text[len(subject.FindString(text)):]
 	}
-	for _, article := range []string{"the ", "a ", "an "} {
-		text = strings.TrimPrefix(text, article)
+	if rest, found := strings.CutPrefix(text, "set "); found {
+		text = rest
 	}
 	if text == "" {
 		return ""
@@ -270,8 +269,11 @@ func meaning(name, comment string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// member is a member of an object: where it is, of what type, and what it means.
-type member struct{ path, kind, about string }
+// member is a row of a table: one or more members of an object, and their meaning.
+type member struct {
+	names []string // with their types
+	about string
+}
 
 // kinds are the types of JSON, as readers know them.
 var kinds = map[string]string{"string": "text", "bool": "boolean", "float64": "number", "json.RawMessage": "JSON",
@@ -290,32 +292,44 @@ func (g goTypes) membersOf(t *testing.T, name string) []member {
 	walk = func(name, path string) {
 		fields := g.ownFields(t, name)
 		for _, f := range fields {
-			if f.embedded {
-				if words := elsewhere[f.of]; words != "" && name != f.of && f.of == "watermark.Request" {
-					all = append(all, member{"...", "all", words})
-				} else {
-					walk(f.of, path)
-				}
-				continue
-			}
-			m := member{path + f.json + f.suffix, kinds[f.of], g.named(fields, f.about)}
+			kind := cmp.Or(kinds[f.of], "object")
+			m := member{[]string{path + f.json + f.suffix + ": " + kind}, g.named(fields, f.about)}
 			first, seen := paths[f.of]
-			inner := g.structs[f.of] != nil
+			inner := g.structs[f.of] != nil && !f.embedded
+			last := max(0, len(all)-1)
+			const asThere = "As in a [watermark](#watermarks)"
 			switch words := elsewhere[f.of]; {
-			case m.about == "" && own[f.json]:
-				m.about, inner = "As in a [watermark](#watermarks)", false
+			case f.embedded && words != "" && len(path) == 0 && f.of == "watermark.Request":
+				all = append(all, member{[]string{"..."}, words})
+				continue
+			case f.embedded && seen:
+				all = append(all, member{[]string{path + "..."}, "As in `" + strings.TrimSuffix(first, ".") + "`"})
+				continue
+			case f.embedded:
+				paths[f.of] = path
+				walk(f.of, path)
+				continue
+			case f.about == "" && own[f.json] && name == "health.Resource":
+				m = member{[]string{f.json}, asThere}
+				if all[last].about == asThere {
+					all[last].names = append(all[last].names, m.names...)
+					continue
+				}
+				inner = false
+			case f.about == "":
+				all[last].names = append(all[last].names, m.names...)
+				m = all[last]
 			case words != "" && inner:
 				m.about, inner = m.about+". "+words, false
 			case inner && seen:
-				m.about, inner = m.about+". Members as in `"+first+"`", false
+				m.about, inner = m.about+". As `"+first+"`", false
 			}
-			if m.kind == "" {
-				m.kind = "object"
+			if f.about != "" || m.about == asThere {
+				all = append(all, m)
 			}
-			all = append(all, m)
-			if inner {
-				paths[f.of] = m.path
-				walk(f.of, m.path+".")
+			if inner && !seen {
+				paths[f.of] = path + f.json + f.suffix
+				walk(f.of, path+f.json+f.suffix+".")
 			}
 		}
 	}

@@ -70,7 +70,7 @@ type asked struct {
 	// ID is the offset in the requests topic.
 	ID int64 `json:"id"`
 	watermark.Request
-	// Result says in words what became of the request.
+	// Result is the outcome in words.
 	Result string `json:"result"`
 }
 

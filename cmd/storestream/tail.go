@@ -72,16 +72,13 @@ const mostLast = 10_000
 
 // tailed is a record as `tail -o json` prints it.
 type tailed struct {
-	// Resource is the name of the resource.
+	// Resource and ID are those of the row.
 	Resource string `json:"resource"`
-	// ID is the id of the row.
-	ID int64 `json:"id"`
-	// Partition is the partition of the record.
-	Partition int32 `json:"partition"`
-	// Offset is the offset of the record.
-	Offset int64 `json:"offset"`
-	// Time is the time of the record.
-	Time time.Time `json:"time"`
+	ID       int64  `json:"id"`
+	// Partition, Offset and Time are the place and time of the record.
+	Partition int32     `json:"partition"`
+	Offset    int64     `json:"offset"`
+	Time      time.Time `json:"time"`
 	// Value is the row, or null for a tombstone.
 	Value json.RawMessage `json:"value"`
 }

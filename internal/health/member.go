@@ -4,8 +4,7 @@ package health
 type Member struct {
 	// Instance is the name of the instance.
 	Instance string `json:"instance"`
-	// Enabled lists the resources that it may poll, sorted.
+	// Enabled and Owned are the resources that it may poll, and those that it polls. Both are sorted.
 	Enabled []string `json:"enabled"`
-	// Owned lists the resources that it polls.
-	Owned []string `json:"owned"`
+	Owned   []string `json:"owned"`
 }

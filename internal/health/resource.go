@@ -28,7 +28,8 @@ type Resource struct {
 	Name string `json:"resource"`
 	// Source is `postgres` or `rest`.
 	Source string `json:"source"`
-	// IntervalSeconds is the configured time between the starts of two polls. A poll may take longer.
+	// IntervalSeconds is the setting interval. It is the time from the start of one poll to that of the next, if
+	// the first does not take longer.
 	IntervalSeconds float64 `json:"interval_seconds"`
 
 	// Judge sets the members from here to LagSeconds.
@@ -37,19 +38,18 @@ type Resource struct {
 	State State `json:"state"`
 	// UpToDate is set if the topic is up to date.
 	UpToDate bool `json:"up_to_date"`
-	// Why is the reason for the state, in words. It is "" if there is nothing to say.
-	Why string `json:"why,omitzero"`
-	// Since is when the state began, if that is known.
-	Since time.Time `json:"since,omitzero"`
-	// Remedy says what to do, if that is known.
-	Remedy string `json:"remedy,omitzero"`
-	// LagSeconds is the time since the last pass began that met every change: Now minus Good.
+	// Why, Since and Remedy are reason and beginning of the state, and advice. They are zero if unknown, or if
+	// there is nothing to say.
+	Why    string    `json:"why,omitzero"`
+	Since  time.Time `json:"since,omitzero"`
+	Remedy string    `json:"remedy,omitzero"`
+	// LagSeconds is the age of the last pass that met every change. It is Now minus Good.
 	LagSeconds *float64 `json:"lag_seconds"`
 
-	// Owner is the instance that polls the resource, according to the group. It is "" if there is none, or that
-	// is not known.
+	// Owner is the instance that polls it, according to the group. It is "" if there is none, or that is not
+	// known.
 	Owner string `json:"owner"`
-	// Owned is set if the answering instance is the owner.
+	// Owned is set if that is the answering instance.
 	Owned bool `json:"owned,omitzero"`
 
 	// These are members of the watermark (New).
@@ -69,32 +69,31 @@ type Resource struct {
 	LastSweep *schemas.Instant   `json:"last_sweep"`
 	Swept     *watermark.Swept   `json:"swept,omitempty"`
 	Policies  watermark.Policies `json:"privacy,omitempty"`
-	// Pending lists requests that no owner has accepted yet. Only the command line reads them.
+	// Pending lists requests that no owner has accepted. Only the command line reads them.
 	Pending []watermark.Request `json:"pending,omitempty"`
-	// DeadLetters lists the reasons for which rows cannot be published.
+	// DeadLetters lists reasons of dead letters.
 	DeadLetters []watermark.DeadLetters `json:"dead_letters"`
 
 	// Only the instance that answers knows the rest.
 
-	// Doing is the activity of the instance for this resource, in words. Examples are "polling" and "closing
+	// Doing and DoingSince are the current activity and its start. Examples are "polling" and "closing
 	// 2026-11-20".
-	Doing string `json:"doing,omitzero"`
-	// DoingSince is when that activity began.
+	Doing      string    `json:"doing,omitzero"`
 	DoingSince time.Time `json:"doing_since,omitzero"`
-	// Passes is the number of complete passes since it took the resource over.
+	// Passes is the number of complete passes since takeover.
 	Passes int `json:"passes,omitzero"`
-	// Published is the number of rows published since the instance started.
+	// Published is the number of rows published since start.
 	Published int64 `json:"published,omitzero"`
-	// Requests holds the number of requests to the service by status code. They count from the start of the
-	// instance. "0" means no answer.
+	// Requests holds the requests to the service, by status code. They count from the start of the instance. "0"
+	// means no answer.
 	Requests map[string]int64 `json:"requests,omitempty"`
-	// UnknownFields is the number of the service's fields that the schema does not have. They are not published.
+	// UnknownFields is the number of service fields without schema field. They are not published.
 	UnknownFields int `json:"unknown_fields,omitzero"`
 	// Sweeping is the activity of the sweep in hand.
 	Sweeping *Sweeping `json:"sweeping,omitempty"`
-	// Settling is the range after settled that is still open.
+	// Settling is the open range after settled.
 	Settling *Settling `json:"settling,omitempty"`
-	// DedupBytes is the memory of deduplication, in bytes.
+	// DedupBytes is the memory of deduplication.
 	DedupBytes int `json:"dedup_bytes,omitzero"`
 
 	// The facts by which Judge decides. Mark is the watermark: a new one if there is none, or if it cannot be
@@ -124,18 +123,15 @@ type Resource struct {
 
 // Sweeping is the activity of a sweep in hand, or of one that failed and is tried again.
 type Sweeping struct {
-	// Doing is its activity, such as "reading". It is "" while the sweep waits.
-	Doing string `json:"doing,omitzero"`
-	// Since is when that activity began.
+	// Doing and Since are its activity and the start of it. Doing is "" while the sweep waits.
+	Doing string    `json:"doing,omitzero"`
 	Since time.Time `json:"since,omitzero"`
-	// Rows is the number of rows of the source read so far.
+	// Rows and Of are the source rows and topic records read so far.
 	Rows int `json:"rows"`
-	// Of is the number of records of the topic read so far.
-	Of int `json:"of"`
-	// Error is the error of the last try.
-	Error string `json:"error,omitzero"`
-	// Next is when the next try begins.
-	Next time.Time `json:"next,omitzero"`
+	Of   int `json:"of"`
+	// Error and Next are error of the last try, and time of the next.
+	Error string    `json:"error,omitzero"`
+	Next  time.Time `json:"next,omitzero"`
 }
 
 // New returns the resource by its watermark. The caller adds the other facts, and calls Judge.

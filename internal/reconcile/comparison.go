@@ -46,10 +46,9 @@ type Comparison struct {
 
 // Report is the figures of a comparison. In JSON it has those that `verify -o json` prints.
 type Report struct {
-	// SourceRows is the number of rows of the source that were compared.
+	// SourceRows and TopicRows are the numbers of compared rows.
 	SourceRows int `json:"source_rows"`
-	// TopicRows is the number of rows of the topic that were compared.
-	TopicRows int `json:"topic_rows"`
+	TopicRows  int `json:"topic_rows"`
 	// DeadLetters is the number of rows that cannot be published. They are not among SourceRows.
 	DeadLetters int `json:"dead_letters"`
 	// Nameless is the number of those that have no usable id, so they match no row of the topic.

@@ -20,17 +20,16 @@ const (
 
 // Upsert is a row that was published, or deleted.
 type Upsert struct {
-	// At is when its transaction was committed.
+	// At is when it was committed.
 	At time.Time `json:"at"`
-	// Resource is the name of the resource.
+	// Resource and ID are those of the row.
 	Resource string `json:"resource"`
-	// ID is the id of the row.
-	ID int64 `json:"id"`
+	ID       int64  `json:"id"`
 	// Gone is set for a tombstone.
 	Gone bool `json:"gone,omitzero"`
-	// Fields lists pairs of name and text, with `http.show_rows` only. They are in the order of the schema, without
-	// id and null values. Fields is nil if values are not shown (Board.ShowValues). Personal values are "***".
-	// Values are text, so that readers of the JSON do not make floats of money.
+	// Fields lists names and values, with `http.show_rows`. They are in the order of the schema, without id and
+	// null values. Fields is nil if values are not shown (Board.ShowValues). Personal values are "***". Values are
+	// text, so that readers of the JSON do not make floats of money.
 	Fields [][2]string `json:"fields,omitempty"`
 }
 

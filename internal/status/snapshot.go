@@ -14,43 +14,40 @@ import (
 //
 // It holds no secrets, and values of rows only in Latest, where personal fields read "***".
 type Snapshot struct {
-	// Instance is the name of the instance that answers.
+	// Instance, Group and Version are the answering instance, its consumer group, and its version.
 	Instance string `json:"instance"`
-	// Group is its consumer group.
-	Group string `json:"group,omitzero"`
-	// Version is the version of the program.
-	Version string `json:"version"`
-	// Started is when the program started.
+	Group    string `json:"group,omitzero"`
+	Version  string `json:"version"`
+	// Started and Now are the times of the program's start and of this answer. The Board sets Now, by this
+	// instance's clock.
 	Started time.Time `json:"started"`
-	// Now is the time of this answer. The Board sets it, by this instance's clock.
-	Now time.Time `json:"now"`
+	Now     time.Time `json:"now"`
 	// DeadLettersTopic is the topic of rows that cannot be published.
 	DeadLettersTopic string `json:"dead_letters_topic,omitzero"`
 	// Waiting is why the whole instance waits. An example is "broker 127.0.0.1:9092: connection refused". It is
 	// empty once the instance is a member of its group.
 	Waiting string `json:"waiting,omitzero"`
-	// Notices lists sentences about the instance or its group that you should know.
+	// Notices lists sentences about the instance or its group. A person should know them.
 	Notices []string `json:"notices,omitempty"`
 	// Service is the connection to the REST service. It is nil if no resource is read over REST.
 	Service *Service `json:"service,omitempty"`
-	// Members lists the instances of the group, as the group last said.
+	// Members lists the instances of the group. They are as the group last said.
 	Members []health.Member `json:"members,omitempty"`
 	// Resources lists the enabled resources.
 	Resources []health.Resource `json:"resources"`
-	// Latest lists some of the newest upserts and tombstones, the newest first. Board.Document sets it.
+	// Latest lists some of the newest records, newest first. Board.Document sets it.
 	Latest []Upsert `json:"latest,omitempty"`
 }
 
 // Service is the way to the REST service, for all resources of this instance together.
 type Service struct {
-	// Allowed is the request rate that the client keeps now. It is lower than Ceiling after the service has refused
-	// requests for their rate.
+	// Allowed and Ceiling are the current request rate, and `store.max_requests_per_second`. Allowed is lower
+	// after the service has refused requests for their rate.
 	Allowed float64 `json:"allowed_per_second"`
-	// Ceiling is `store.max_requests_per_second`.
 	Ceiling float64 `json:"ceiling_per_second"`
-	// RefusedSince is when the service began to refuse requests for their rate.
+	// RefusedSince and RefusedUntil bound the time in which the service limits the rate. RefusedUntil is when the
+	// longest pause of a resource ends. The service asked for it, or it is our own.
 	RefusedSince time.Time `json:"refused_since,omitzero"`
-	// RefusedUntil is when the longest pause of a resource ends. The service asked for it, or it is our own.
 	RefusedUntil time.Time `json:"refused_until,omitzero"`
 	// ClockSkewSeconds is the service's clock minus ours. It is exact to about a second, and nil if the service
 	// does not send its clock.
@@ -61,18 +58,16 @@ type Service struct {
 
 // Property is a question that the service's document leaves open, and what is known of it.
 type Property struct {
-	// Name is the key below `store.dialect`.
-	Name string `json:"name"`
-	// Question is the question.
+	// Name and Question are the key below `store.dialect`, and the question.
+	Name     string `json:"name"`
 	Question string `json:"question"`
-	// Value is the answer, if it is known.
+	// Value and Set are the answer, and whether the configuration gives it.
 	Value string `json:"value,omitzero"`
-	// Set is set if the configuration gives the answer.
-	Set bool `json:"set,omitzero"`
-	// Evidence says which answer of the service showed or contradicted it.
-	Evidence string `json:"evidence,omitzero"`
-	// Since is when that answer came.
-	Since time.Time `json:"since,omitzero"`
+	Set   bool   `json:"set,omitzero"`
+	// Evidence and Since say which answer of the service showed it, and when. It may also have contradicted the
+	// answer that was known before.
+	Evidence string    `json:"evidence,omitzero"`
+	Since    time.Time `json:"since,omitzero"`
 }
 
 // Ready reports whether every resource that this instance owns has completed a pass. The lines name the

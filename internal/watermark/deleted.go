@@ -5,10 +5,9 @@ import "github.com/storestream/storestream/schemas"
 // Deleted counts the rows that were deleted from the topic on one UTC day without a confirmation. It is part
 // of the watermark, so a takeover or a restart does not reset the day's budget.
 type Deleted struct {
-	// Day is the start of the UTC day.
-	Day schemas.Instant `json:"day"`
-	// Rows is the number of rows deleted on that day without a confirmation.
-	Rows int `json:"rows"`
+	// Day and Rows are the UTC day and its unconfirmed deletions. Day is its first instant.
+	Day  schemas.Instant `json:"day"`
+	Rows int             `json:"rows"`
 }
 
 // On returns how many rows were deleted without a confirmation on the UTC day of now. Just before midnight it

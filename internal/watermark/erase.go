@@ -4,25 +4,21 @@ import "github.com/storestream/storestream/schemas"
 
 // Erase is a row to delete from the topic once the source has it no longer. A request named it.
 type Erase struct {
-	// Request is the id of its request.
-	Request int64 `json:"request"`
-	// RequestUID is the uid of its request.
+	// Request, RequestUID and ID are id and uid of the request, and id of the row.
+	Request    int64  `json:"request"`
 	RequestUID string `json:"request_uid,omitempty"`
-	// ID is the id of the row.
-	ID int64 `json:"id"`
+	ID         int64  `json:"id"`
 	// Confirmed is set if the request confirmed the deletion. The day's budget then does not limit it.
 	Confirmed bool `json:"confirmed,omitempty"`
 }
 
 // Erased is the result of an Erase.
 type Erased struct {
-	// Request is the id of its request.
-	Request int64 `json:"request"`
-	// RequestUID is the uid of its request.
+	// Request, RequestUID and ID are those of the Erase.
+	Request    int64  `json:"request"`
 	RequestUID string `json:"request_uid,omitempty"`
-	// ID is the id of the row.
-	ID int64 `json:"id"`
-	// At is when the owner dealt with the row.
+	ID         int64  `json:"id"`
+	// At is when it ended.
 	At schemas.Instant `json:"at"`
 	// Left is why the row stays. It is "" if the topic has a tombstone for it.
 	Left string `json:"left,omitempty"`

@@ -6,16 +6,15 @@ import "github.com/storestream/storestream/schemas"
 // earlier than Before in the blocks before Block are published. It never changes: the next place is another
 // Load.
 type Load struct {
-	// File identifies the table's file, its cluster and its database.
+	// File identifies the table's file. It has the cluster and the database, too.
 	File string `json:"file"`
-	// Block is the first block that is not read completely.
-	Block int64 `json:"block"`
-	// Blocks is the number of blocks to read.
+	// Block and Blocks are the next block, and the number of blocks. Block may be read in part.
+	Block  int64 `json:"block"`
 	Blocks int64 `json:"blocks"`
-	// Before is the updated_at from which rows are left to later passes.
+	// Before is the updated_at from which polls read the rows.
 	Before schemas.Instant `json:"before"`
-	// After holds updated_at and id of the last row read in Block. The order is (updated_at, id), and updated_at
-	// is in PostgreSQL's microseconds. Nil means none.
+	// After holds updated_at and id of the last row. It is the last one read of Block, in the order (updated_at,
+	// id). The updated_at is in PostgreSQL's microseconds. Nil means none.
 	After *[2]int64 `json:"after,omitempty"`
 }
 

@@ -5,31 +5,27 @@ import "github.com/storestream/storestream/schemas"
 // Part is a replay of a part of a resource that is not finished yet: the rows of a range, or named ones. It
 // has published the rows that have a record in the data topic from Ends on. Or it is a retry of named rows.
 type Part struct {
-	// Request is the id of its request.
-	Request int64 `json:"request"`
-	// RequestUID is the uid of its request.
+	// Request, RequestUID and Kind are those of its request.
+	Request    int64  `json:"request"`
 	RequestUID string `json:"request_uid,omitempty"`
-	// Kind is `replay` or `retry`.
-	Kind Kind `json:"kind"`
+	Kind       Kind   `json:"kind"`
 	// At is when the owner accepted it.
 	At schemas.Instant `json:"at"`
-	// From is the first updated_at of its rows.
+	// From and To are the bounds of the updated_at of its rows, To excluded.
 	From schemas.Instant `json:"from"`
-	// To is the updated_at before which its rows end.
-	To schemas.Instant `json:"to"`
+	To   schemas.Instant `json:"to"`
 	// IDs lists its only rows. Without them a retry is of all rows that have dead letters.
 	IDs []int64 `json:"ids,omitempty"`
-	// Ends holds the end offsets of the data partitions when it was accepted.
+	// Ends holds the end offsets of the data partitions at that time.
 	Ends []int64 `json:"ends"`
 	// Next is the first id that is not dealt with. It is nil at the start.
 	Next *int64 `json:"next,omitempty"`
-	// Rows is the number of rows published again.
+	// Rows, Left and Of are the numbers of published, skipped and all rows. Left of a retry are named rows without
+	// a dead letter. Of is the most that there can be, and 0 before they are counted.
 	Rows int64 `json:"rows"`
-	// Left is the number of rows that were not published. Of a retry, these are named rows without a dead letter.
 	Left int64 `json:"left,omitempty"`
-	// Of is the number of rows that it has at most. 0 means that they are not counted yet.
-	Of int64 `json:"of,omitempty"`
-	// Failure says why the last try failed, and when the next one begins.
+	Of   int64 `json:"of,omitempty"`
+	// Failure is why the last try failed. It also says when the next one begins.
 	Failure string `json:"failure,omitempty"`
 }
 

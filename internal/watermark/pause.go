@@ -4,14 +4,13 @@ import "github.com/storestream/storestream/schemas"
 
 // Pause is a rest that a person asked for: the owner does not publish, and keeps the resource.
 type Pause struct {
-	// Since is when the owner accepted the pause.
-	Since schemas.Instant `json:"since"`
-	// Until is when the pause ends by itself. If it is nil, the pause lasts until somebody resumes the resource.
+	// Since and Until are when it was accepted, and when it ends. If Until is nil, the pause lasts until somebody
+	// resumes the resource.
+	Since schemas.Instant  `json:"since"`
 	Until *schemas.Instant `json:"until,omitempty"`
-	// Why is the reason in the request.
+	// Why and By are those of the request.
 	Why string `json:"why,omitempty"`
-	// By is the writer of the request.
-	By string `json:"by"`
+	By  string `json:"by"`
 }
 
 // Lasts reports whether the pause goes on. There may be none.

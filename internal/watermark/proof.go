@@ -6,8 +6,7 @@ import "github.com/storestream/storestream/schemas"
 type Proof struct {
 	// Value is the answer. It is "" if a later answer contradicted an earlier proof.
 	Value string `json:"value"`
-	// Evidence says which answer of the service showed it.
-	Evidence string `json:"evidence,omitempty"`
-	// Since is when that answer came. The clock is that of the instance that met it.
-	Since schemas.Instant `json:"since"`
+	// Evidence and Since say which answer showed it, and when. The clock is that of the instance that met it.
+	Evidence string          `json:"evidence,omitempty"`
+	Since    schemas.Instant `json:"since"`
 }

@@ -28,9 +28,9 @@ type Request struct {
 	ID int64 `json:"-"`
 	// Topic is the topic of the record, or "" if it was not read from one.
 	Topic string `json:"-"`
-	// UID is the random id of the request.
+	// UID is a random id.
 	UID string `json:"uid"`
-	// Resource is the name of the resource, as in the record's key.
+	// Resource is the key of the record.
 	Resource string `json:"resource"`
 	// Kind is `reset`, `sweep`, `erase`, `replay`, `retry`, `cancel`, `pause` or `resume`.
 	Kind Kind `json:"kind"`
@@ -41,17 +41,17 @@ type Request struct {
 	// Schema is the confirmed PostgreSQL schema of a reset. Another table or view of the resource's name is right
 	// there. "" means the one before.
 	Schema string `json:"schema,omitempty"`
-	// ConfirmedDeletes is how many rows a sweep or an erase may delete beyond the day's budget. An erase is
-	// confirmed only if it confirms all its rows.
+	// ConfirmedDeletes is how many deletions beyond the day's budget are allowed. They are of a sweep or an erase.
+	// An erase is confirmed only if it confirms all its rows.
 	ConfirmedDeletes int `json:"confirmed_deletes,omitempty"`
 	// Rows lists the ids of an erase (20 at most), a replay or a retry (100). The limits are MostErased and
 	// MostReplayed.
 	Rows []int64 `json:"rows,omitempty"`
 	// By is user@host, as the writer claims.
 	By string `json:"by"`
-	// At is when the request was written.
+	// At is when it was written.
 	At schemas.Instant `json:"at"`
-	// Why is the reason that the user gave, one line of at most 200 bytes. The limit is MostWhy.
+	// Why is the reason, one line of at most 200 bytes. The limit is MostWhy.
 	Why string `json:"why,omitempty"`
 }
 

@@ -17,112 +17,106 @@ const Version = 2
 // Watermark is the state of one resource: JSON under the resource's name in the watermark topic. There is no
 // other state: all that a successor needs is here or in the data topic.
 type Watermark struct {
-	// Version is the version of this form, 2.
+	// Version is 2.
 	Version int `json:"version"`
-	// Resource is the name of the resource, as in the record's key.
+	// Resource is the key of the record.
 	Resource string `json:"resource"`
 	// Settled is the updated_at before which every row is published and no row can appear. The overlap is already
 	// taken off. Reads start here. It is schemas.MinInstant at first.
 	Settled schemas.Instant `json:"settled"`
-	// AsOf is when the last complete pass began, by the clock of its instance. It is MinInstant at first.
+	// AsOf is when the last complete pass began. The clock is that of its instance. It is MinInstant at first.
 	AsOf schemas.Instant `json:"as_of"`
-	// FreshAsOf is when the last pass began that met every change since the one before. The lag counts from it. A
-	// cheap pass over REST moves FreshAsOf alone. So it is AsOf or later, unless a clock went back.
+	// FreshAsOf is when the last pass began that met every change. These are the changes since the pass before it.
+	// The lag counts from FreshAsOf. A cheap pass over REST moves it alone. So it is AsOf or later, unless a clock
+	// went back.
 	FreshAsOf schemas.Instant `json:"fresh_as_of"`
 	// Rows is the number of rows ever published, replays included.
 	Rows int64 `json:"rows"`
-	// Request is the id of the last accepted request, or -1. The id is the offset in the requests topic.
-	Request int64 `json:"request"`
-	// RequestUID is the uid of that request. If the requests topic was created again, another request has the
-	// same offset.
+	// Request and RequestUID are id and uid of the last accepted request, or -1. The id is the offset in the
+	// requests topic. If that topic was created again, another request has the same offset.
+	Request    int64  `json:"request"`
 	RequestUID string `json:"request_uid,omitempty"`
-	// Instance is the instance that wrote this watermark.
+	// Instance and Group are the writer of this and its consumer group.
 	Instance string `json:"instance"`
-	// Group is the consumer group of that instance.
-	Group string `json:"group"`
+	Group    string `json:"group"`
 
-	// Cursor is where a PostgreSQL pass that was cut short continues. If it is nil, the next pass begins at
-	// Settled.
+	// Cursor is where an interrupted PostgreSQL pass continues. If it is nil, the next pass begins at Settled.
 	Cursor *Cursor `json:"cursor,omitempty"`
-	// Load is the position of a first load that reads a PostgreSQL table by blocks. Nil means that no such load is
-	// in hand.
+	// Load is the position of a first load by blocks (PostgreSQL). Nil means that no such load is in hand.
 	Load *Load `json:"load,omitempty"`
-	// Floor describes the PostgreSQL rows that need not be read again. If it is nil, the next pass reads
-	// everything from Settled on.
+	// Floor describes PostgreSQL rows that need no second reading. If it is nil, the next pass reads everything
+	// from Settled on.
 	Floor *Floor `json:"floor,omitempty"`
-	// Identity identifies the PostgreSQL table that was read so far. It is nil if it is not known, and over REST.
+	// Identity identifies the PostgreSQL table. It is nil if it is not known, and over REST.
 	Identity *Identity `json:"identity,omitempty"`
 	// Source is `postgres` or `rest`. It is "" before the first pass.
 	Source string `json:"source,omitempty"`
-	// DedupFrom is the record time from which a takeover reads the topic to restore deduplication. It is at or
-	// before the record time of every row that has to be remembered, except rows in Future, and MaxInstant if
-	// there is no such row. A successor reads from the first record of each partition with that time or a later
-	// one, and passes over rows with an earlier updated_at.
+	// DedupFrom is the record time from which a takeover restores deduplication. It is at or before the record
+	// time of every row that has to be remembered, except rows in Future, and MaxInstant if there is no such row.
+	// A successor reads from the first record of each partition with that time or a later one, and passes over
+	// rows with an earlier updated_at.
 	DedupFrom schemas.Instant `json:"dedup_from"`
-	// Future lists published rows with an updated_at over an hour ahead, 64 at most. Each would pin DedupFrom for
-	// as long.
+	// Future lists rows with an updated_at over an hour ahead. It has 64 at most, each the published version. Each
+	// would pin DedupFrom for as long.
 	Future []FutureRow `json:"future,omitempty"`
-	// Replay is the replay in hand that a reset began.
+	// Replay is the replay in hand of a reset.
 	Replay *Replay `json:"replay,omitempty"`
-	// Parts lists the replays of parts and the retries that wait, 5 at most. The first one may be in hand.
+	// Parts lists waiting replays of parts, and retries, 5 at most. The first one may be in hand.
 	Parts []Part `json:"parts,omitempty"`
-	// Results lists the last 20 results of requests, the newest last. Sweeps and erases have their own.
+	// Results lists the last 20 results, newest last. Sweeps and erases have their own.
 	Results []Result `json:"results,omitempty"`
-	// Sweep is the sweep that waits or is in hand.
+	// Sweep is the waiting or running sweep.
 	Sweep *Sweep `json:"sweep,omitempty"`
 	// LastSweep is when the last sweep ended. It is MinInstant before the first one.
 	LastSweep schemas.Instant `json:"last_sweep"`
 	// Swept is the result of the last sweep.
 	Swept *Swept `json:"swept,omitempty"`
-	// Erase lists the rows that wait for `storestream erase`.
+	// Erase lists rows that wait to be erased.
 	Erase []Erase `json:"erase,omitempty"`
 	// Erased lists the last 20 results of erases.
 	Erased []Erased `json:"erased,omitempty"`
-	// Deleted is the used part of the day's budget of deletions. It is nil until a row is deleted without a
+	// Deleted is the used part of the day's deletion budget. It is nil until a row is deleted without a
 	// confirmation.
 	Deleted *Deleted `json:"deleted,omitempty"`
-	// TopicID is the id of the data topic. Another id is another topic: a first load begins.
-	TopicID string `json:"topic_id"`
-	// Partitions is the number of partitions of the data topic. Another number would put one key into two
-	// partitions: the resource is blocked.
-	Partitions int32 `json:"partitions"`
-	// Ends holds, by partition of the data topic, an offset that its log had reached. A log that ends before it
-	// lost records, or is another one. Nil means unknown.
+	// TopicID and Partitions are the id and partition count of the data topic. Another id is another topic: a
+	// first load begins. Another count would put one key into two partitions: the resource is blocked.
+	TopicID    string `json:"topic_id"`
+	Partitions int32  `json:"partitions"`
+	// Ends holds a reached offset of each data partition. A log that ends before it lost records, or is another
+	// one. Nil means unknown.
 	Ends []int64 `json:"ends,omitempty"`
-	// Fields lists the schema's fields that the source had in the last complete pass. In the first pass it is of
-	// the time before one. The order is the schema's. Nil means unknown.
+	// Fields lists schema fields that the source had. They are those of the last complete pass, or of the time
+	// before one in the first pass, in the schema's order. Nil means unknown.
 	Fields []string `json:"fields,omitempty"`
-	// Dialect holds the service's proven answers, under the names of `store.dialect`. It is nil if nothing is
-	// known, and for PostgreSQL. Package dialect has the questions.
+	// Dialect holds the service's answers to questions of `store.dialect`. It is nil if nothing is known, and for
+	// PostgreSQL. Package dialect has the questions.
 	Dialect map[string]Proof `json:"dialect,omitempty"`
-	// Policies lists fingerprints of the privacy policies under which rows may have been published.
+	// Policies lists fingerprints of privacy policies that published rows may have.
 	Policies Policies `json:"privacy,omitempty"`
-	// Pause is the pause that a person asked for. It may be over.
+	// Pause is the pause that a person requested. It may be over.
 	Pause *Pause `json:"pause,omitempty"`
-	// Trouble is why the resource is blocked or fails, or settling is delayed. Otherwise it is nil.
+	// Trouble is why it is blocked, failing, or settling is delayed. Otherwise it is nil.
 	Trouble *Trouble `json:"trouble,omitempty"`
-	// Written is when this was written, by the clock of Instance. It distinguishes a live neighbor from one that
-	// ended long ago.
+	// Written is when this was written. The clock is that of Instance. It distinguishes a live neighbor from one
+	// that ended long ago.
 	Written schemas.Instant `json:"written"`
 }
 
 // Cursor is the last row of the last published chunk of a PostgreSQL pass, with the facts that the rest of
 // the pass needs to settle the first part too. A cursor does not move Settled.
 type Cursor struct {
-	// UpdatedAt is the updated_at of the last published row.
+	// UpdatedAt and ID are those of the last published row.
 	UpdatedAt schemas.Instant `json:"updated_at"`
-	// ID is the id of that row.
-	ID int64 `json:"id"`
-	// Xmin is the smallest snapshot xmin of the pass so far. It and the horizon are 0 if the source has no such
-	// thing.
-	Xmin uint64 `json:"xmin,omitempty"`
-	// HorizonTime is the time of the latest horizon that the pass may use.
+	ID        int64           `json:"id"`
+	// Xmin, HorizonTime and HorizonNext are the pass's smallest snapshot xmin, and its horizon. The horizon is the
+	// latest that may be used with all snapshots so far, as its time and next transaction id. All three are 0 if
+	// the source has no such thing.
+	Xmin        uint64          `json:"xmin,omitempty"`
 	HorizonTime schemas.Instant `json:"horizon_time,omitempty"`
-	// HorizonNext is the next transaction id at that horizon.
-	HorizonNext uint64 `json:"horizon_next,omitempty"`
+	HorizonNext uint64          `json:"horizon_next,omitempty"`
 	// Started is when the pass began. AsOf becomes this time when the pass completes.
 	Started schemas.Instant `json:"started"`
-	// Floor is the floor that the complete pass will leave. It is nil if the pass leaves none.
+	// Floor is the floor after the complete pass. It is nil if the pass leaves none.
 	Floor *Floor `json:"floor,omitempty"`
 }
 
@@ -130,12 +124,11 @@ type Cursor struct {
 // whose writer is over in Snapshot. Rows that a pass reads above it have changed since. It belongs to the
 // watermark's Identity and is dropped when that changes.
 type Floor struct {
-	// Snapshot is a `pg_snapshot` as text: rows of transactions that ended in it were read. The form is
-	// xmin:xmax:running, with 64-bit ids. A standby does not list running transactions. Its snapshot is xmin:xmin:
-	// and so shows less than it could.
-	Snapshot string `json:"snapshot"`
-	// From is the updated_at from which Snapshot applies.
-	From schemas.Instant `json:"from"`
+	// Snapshot and From are a `pg_snapshot`, and the updated_at from which it applies. Rows of transactions that
+	// ended in the snapshot were read. Its form is xmin:xmax:running, with 64-bit ids. A standby does not list
+	// running transactions. Its snapshot is xmin:xmin: and so shows less than it could.
+	Snapshot string          `json:"snapshot"`
+	From     schemas.Instant `json:"from"`
 }
 
 // Trouble is why a resource is blocked or fails, or why settled stands still, in words for people, and since
@@ -143,16 +136,17 @@ type Floor struct {
 type Trouble struct {
 	// Why is the reason, in words.
 	Why string `json:"why"`
-	// Since is when the trouble began, even if the reason was another one then.
+	// Since is when the trouble began. The reason may have been another one then.
 	Since schemas.Instant `json:"since"`
 	// Publishes is set if rows are still published. Without LeavesOut all are, and only settled stands still.
 	Publishes bool `json:"publishes,omitempty"`
-	// LeavesOut is set if the resource is blocked only for the rows that Why names. Other rows are published.
+	// LeavesOut is set if it is blocked only for rows that Why names. Other rows are published.
 	LeavesOut bool `json:"leaves_out,omitempty"`
-	// Failing is set if polls fail and are tried again, as while a server is down. No limit is reached and no data
+	// Failing is set if polls fail and are tried again. A server may be down. No limit is reached and no data
 	// contradict themselves. With Publishes, requests of the first load fail, and the other polls continue.
 	Failing bool `json:"failing,omitempty"`
-	// Until is when the next deferred row gets its second look. It is nil if no row is deferred.
+	// Until is when a deferred row gets its second look. It is that of the next such row, and nil if no row is
+	// deferred.
 	Until *schemas.Instant `json:"until,omitempty"`
 }
 
@@ -166,54 +160,49 @@ func (h *Trouble) SettlingDelayed() bool {
 
 // FutureRow is the published version of a row whose updated_at lay far ahead.
 type FutureRow struct {
-	// ID is the id of the row.
-	ID int64 `json:"id"`
-	// UpdatedAt is the updated_at of the row.
+	// ID and UpdatedAt are those of the row.
+	ID        int64           `json:"id"`
 	UpdatedAt schemas.Instant `json:"updated_at"`
-	// Hash is a hash of the published value, in decimal digits. schemas.Hash computes it.
+	// Hash is a hash of the published value. schemas.Hash computes it.
 	Hash uint64 `json:"hash,string"`
-	// Old is set if the row was published before the replay in hand. It then does not suppress an equal row.
+	// Old is set if it was published before the replay in hand. It then does not suppress an equal row.
 	Old bool `json:"old,omitempty"`
 }
 
 // Replay is an accepted reset that is not finished yet.
 type Replay struct {
-	// Request is the id of its request.
-	Request int64 `json:"request"`
-	// RequestUID is the uid of its request.
+	// Request and RequestUID are id and uid of its request.
+	Request    int64  `json:"request"`
 	RequestUID string `json:"request_uid,omitempty"`
 	// From is the updated_at from which rows are published again.
 	From schemas.Instant `json:"from"`
-	// At is when the owner accepted the replay. The first complete pass after it finishes the replay.
+	// At is when the owner accepted it. The first complete pass after it finishes the replay.
 	At schemas.Instant `json:"at"`
-	// Settled is the settled time before the replay. Every copy of the service shows the same rows before it.
+	// Settled is the settled time at acceptance. Every copy of the service shows the same rows before it.
 	Settled schemas.Instant `json:"settled"`
-	// Ends holds the end offsets of the data partitions when it was accepted. The replay published only the records
-	// from there on, so only those suppress an equal row. Otherwise, after a takeover in the middle, the rest would
+	// Ends holds the end offsets of the data partitions at that time. The replay published only the records from
+	// there on, so only those suppress an equal row. Otherwise, after a takeover in the middle, the rest would
 	// count as published.
 	Ends []int64 `json:"ends"`
-	// Rows is the number of rows published since, other changes included.
+	// Rows is the number of rows published since. Rows that changed meanwhile count too.
 	Rows int64 `json:"rows"`
 }
 
 // Result is the result of a request that an owner has dealt with: of a replay of either kind, a retry, a
 // cancel, a pause or a resume.
 type Result struct {
-	// Request is the id of the request.
-	Request int64 `json:"request"`
-	// RequestUID is the uid of the request.
+	// Request, RequestUID and Kind are those of the request.
+	Request    int64  `json:"request"`
 	RequestUID string `json:"request_uid,omitempty"`
-	// Kind is the kind of the request.
-	Kind Kind `json:"kind"`
-	// From is the lower bound of a replay.
+	Kind       Kind   `json:"kind"`
+	// From is the start of a replay.
 	From schemas.Instant `json:"from"`
-	// Began is when the owner accepted the request.
+	// Began and Ended are when the owner accepted and finished it.
 	Began schemas.Instant `json:"began"`
-	// Ended is when the owner finished it.
 	Ended schemas.Instant `json:"ended"`
 	// Rows is the number of rows published for it.
 	Rows int64 `json:"rows"`
-	// Left says which rows were left, or why the request was refused. It is "" if there is nothing to say.
+	// Left says which rows were left, or why it was refused. It is "" if there is nothing to say.
 	Left string `json:"left,omitempty"`
 }
 
@@ -237,26 +226,24 @@ func (w *Watermark) ResultOf(request int64, uid string) *Result {
 
 // Sweep is a sweep that was asked for or became due, and is not finished yet.
 type Sweep struct {
-	// Request is the id of its request, or -1 if it was scheduled.
-	Request int64 `json:"request"`
-	// RequestUID is the uid of its request.
+	// Request and RequestUID are id and uid of its request. Without one they are -1 and "".
+	Request    int64  `json:"request"`
 	RequestUID string `json:"request_uid,omitempty"`
-	// At is when the sweep was accepted, or became due.
+	// At is when it was accepted or became due.
 	At schemas.Instant `json:"at"`
-	// ConfirmedDeletes is how many rows it may still delete beyond the day's budget. The request confirmed them.
+	// ConfirmedDeletes is how many more deletions the request confirmed. They are beyond the day's budget.
 	ConfirmedDeletes int `json:"confirmed_deletes,omitempty"`
-	// From is the first id that is not compared yet. It is nil at the start.
+	// From and Done are the first id not yet compared, and the result before it. From is nil at the start.
 	From *int64 `json:"from,omitempty"`
-	// Done is the result of the ids before From.
 	Done *Swept `json:"done,omitempty"`
 	// Tried is when the try in hand began. It is nil if no owner has the sweep in hand. It is written before the
 	// work begins. So a successor that finds it knows that its predecessor died, maybe because of the sweep.
 	Tried *schemas.Instant `json:"tried,omitempty"`
-	// Attempts is the number of consecutive tries that did not end.
-	Attempts int `json:"attempts,omitempty"`
-	// NotBefore is when the next try may begin.
+	// Attempts and NotBefore are the unfinished tries in a row, and the time of the next.
+	Attempts  int              `json:"attempts,omitempty"`
 	NotBefore *schemas.Instant `json:"not_before,omitempty"`
-	// Failure says how often tries failed, why, and when the next one begins. It stays until the part is done.
+	// Failure is why the last try failed. It also says how often tries failed, and when the next one begins. It
+	// stays until the part is done.
 	Failure string `json:"failure,omitempty"`
 }
 
@@ -295,27 +282,23 @@ const aheadAtMost = time.Minute
 
 // Swept is the result of a finished sweep.
 type Swept struct {
-	// Request is the id of its request, or -1 if it was scheduled.
-	Request int64 `json:"request"`
-	// RequestUID is the uid of its request.
+	// Request and RequestUID are id and uid of its request. Without one they are -1 and "".
+	Request    int64  `json:"request"`
 	RequestUID string `json:"request_uid,omitempty"`
 	// Began is when the sweep began.
 	Began schemas.Instant `json:"began"`
-	// SourceRows is the number of rows of the source that were compared.
+	// SourceRows and TopicRows are the numbers of compared rows.
 	SourceRows int `json:"source_rows"`
-	// TopicRows is the number of rows of the topic that were compared.
-	TopicRows int `json:"topic_rows"`
-	// DeadLetters is the number of rows of the source that cannot be published.
+	TopicRows  int `json:"topic_rows"`
+	// DeadLetters is the number of source rows that cannot be published.
 	DeadLetters int `json:"dead_letters"`
-	// Missing is the number of rows that the topic lacked.
+	// Missing, Stale and Extra are rows absent from the topic, outdated there, and absent from the source.
 	Missing int `json:"missing"`
-	// Stale is the number of rows that had another version in the topic.
-	Stale int `json:"stale"`
-	// Extra is the number of rows that the source does not have.
-	Extra int `json:"extra"`
-	// Published is the number of missing and stale rows that were published.
-	Published int `json:"published"`
-	// Tombstones is the number of extra rows that were deleted.
+	Stale   int `json:"stale"`
+	Extra   int `json:"extra"`
+	// Published and Tombstones are the rows repaired, and those deleted. Missing and stale rows are published, and
+	// extra ones deleted.
+	Published  int `json:"published"`
 	Tombstones int `json:"tombstones"`
 	// Early is the number of rows before `resources.*.start`, which were not compared.
 	Early int `json:"early,omitempty"`

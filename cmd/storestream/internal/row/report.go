@@ -25,14 +25,11 @@ const (
 
 // Report is what `row -o json` prints.
 type Report struct {
-	// Resource is the name of the resource.
+	// Resource, ID, Source and Topic say which row it is, and from where to where.
 	Resource string `json:"resource"`
-	// ID is the id of the row.
-	ID int64 `json:"id"`
-	// Source is `postgres` or `rest`.
-	Source string `json:"source"`
-	// Topic is the data topic.
-	Topic string `json:"topic"`
+	ID       int64  `json:"id"`
+	Source   string `json:"source"`
+	Topic    string `json:"topic"`
 	// Verdict is `identical`, `different` or `unknown`. A row that cannot be published is different.
 	Verdict verify.Verdict `json:"verdict"`
 	// Error is why the verdict is unknown.
@@ -41,11 +38,12 @@ type Report struct {
 	InTopic InTopic `json:"in_topic"`
 	// InService is the service's current row.
 	InService InService `json:"in_service"`
-	// Differs lists the fields that differ, if both sides have a row. The order is the schema's.
+	// Differs lists fields that differ. Both sides have a row then. The order is the schema's.
 	Differs []string `json:"differs"`
 	// DeadLetter is the dead letter of the row, or null.
 	DeadLetter *DeadLetter `json:"dead_letter"`
-	// Notes lists sentences: why they differ, what is under way, what to do.
+	// Notes lists explanations and advice. They say why they differ, what may be under way, and what to do; a
+	// sentence or two each.
 	Notes []string `json:"notes"`
 
 	// Fields are those of the schema, where either side has a row.
@@ -54,12 +52,10 @@ type Report struct {
 
 // Place is the place of a record in its topic.
 type Place struct {
-	// Partition is the partition of the record.
-	Partition int32 `json:"partition"`
-	// Offset is the offset of the record.
-	Offset int64 `json:"offset"`
-	// Time is the time of the record.
-	Time time.Time `json:"time"`
+	// Partition, Offset and Time are the place and time of the record.
+	Partition int32     `json:"partition"`
+	Offset    int64     `json:"offset"`
+	Time      time.Time `json:"time"`
 }
 
 func placeOf(p watermark.Published) Place { return Place{p.Partition, p.Offset, p.Time.Time()} }
@@ -85,18 +81,16 @@ type InService struct {
 	Asked time.Time `json:"asked"`
 	// Value is the row as it would be published, or null.
 	Value json.RawMessage `json:"value"`
-	// Field is the first field that breaks the contract. It is "" for the row as a whole.
+	// Field and Error are the broken field and the form that it should have. Field is "" for the row as a whole.
 	Field string `json:"field,omitempty"`
-	// Error says what was expected.
 	Error string `json:"error,omitempty"`
 }
 
 // DeadLetter is the dead letter of a row.
 type DeadLetter struct {
 	Place
-	// Field is the field that breaks the contract. It is "" for the row as a whole.
+	// Field and Error are the broken field and the form that it should have. Field is "" for the row as a whole.
 	Field string `json:"field,omitempty"`
-	// Error says what was expected.
 	Error string `json:"error"`
 	// Row is the row in the letter, or null with --mask. It is nil, too, if the letter holds no JSON.
 	Row json.RawMessage `json:"row"`

@@ -103,38 +103,30 @@ func (r *Result) verdict() Verdict {
 
 // Report is the result of one resource.
 type Report struct {
-	// Resource is the name of the resource.
+	// Resource, Source and Topic say what was compared.
 	Resource string `json:"resource"`
-	// Source is `postgres` or `rest`.
-	Source string `json:"source"`
-	// Topic is the data topic.
-	Topic string `json:"topic"`
-	// Verdict is the verdict on this resource.
+	Source   string `json:"source"`
+	Topic    string `json:"topic"`
+	// Verdict and Error are its verdict, and why that is unknown.
 	Verdict Verdict `json:"verdict"`
-	// Error is why it could not be compared.
-	Error string `json:"error,omitempty"`
+	Error   string  `json:"error,omitempty"`
 	reconcile.Report
-	// Missing is the number of rows that the topic lacks.
+	// Missing, Stale and Extra are rows absent from the topic, outdated there, and absent from the source.
 	Missing int `json:"missing"`
-	// Stale is the number of rows that have another version in the topic.
-	Stale int `json:"stale"`
-	// Extra is the number of rows that the service does not have.
-	Extra int `json:"extra"`
-	// Unknown is the number of rows that the service showed in one reading, not in another.
+	Stale   int `json:"stale"`
+	Extra   int `json:"extra"`
+	// Unknown is the number of rows that only one of two readings showed.
 	Unknown int `json:"unknown"`
-	// MissingIDs lists the ids of missing rows, 100 at most.
+	// MissingIDs, StaleIDs, ExtraIDs and UnknownIDs are the first 100 ids of each kind.
 	MissingIDs []int64 `json:"missing_ids"`
-	// StaleIDs lists the ids of stale rows, 100 at most.
-	StaleIDs []int64 `json:"stale_ids"`
-	// ExtraIDs lists the ids of extra rows, 100 at most.
-	ExtraIDs []int64 `json:"extra_ids"`
-	// UnknownIDs lists the ids of unknown rows, 100 at most.
+	StaleIDs   []int64 `json:"stale_ids"`
+	ExtraIDs   []int64 `json:"extra_ids"`
 	UnknownIDs []int64 `json:"unknown_ids"`
 	// AsOf is when the last complete pass began. It is the watermark's, or nil.
 	AsOf *schemas.Instant `json:"as_of"`
-	// Seconds is how long the comparison took.
+	// Seconds is the duration.
 	Seconds float64 `json:"seconds"`
-	// Notes lists sentences that explain the figures and say what to do.
+	// Notes lists explanations and advice.
 	Notes []string `json:"notes"`
 }
 
