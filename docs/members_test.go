@@ -260,8 +260,8 @@ func meaning(name, comment string) string {
 	if strings.HasPrefix(text, name) {
 		text = text[len(subject.FindString(text)):]
 	}
-	if rest, found := strings.CutPrefix(text, "set "); found {
-		text = rest
+	if rest, found := strings.CutPrefix(text, "set if "); found {
+		text = "whether " + rest
 	}
 	if text == "" {
 		return ""
@@ -300,10 +300,10 @@ func (g goTypes) membersOf(t *testing.T, name string) []member {
 			const asThere = "As in a [watermark](#watermarks)"
 			switch words := elsewhere[f.of]; {
 			case f.embedded && words != "" && len(path) == 0 && f.of == "watermark.Request":
-				all = append(all, member{[]string{"..."}, words})
+				all = append(all, member{[]string{"*"}, words})
 				continue
 			case f.embedded && seen:
-				all = append(all, member{[]string{path + "..."}, "As in `" + strings.TrimSuffix(first, ".") + "`"})
+				all = append(all, member{[]string{path + "*"}, "As in `" + strings.TrimSuffix(first, ".") + "`"})
 				continue
 			case f.embedded:
 				paths[f.of] = path
@@ -322,7 +322,7 @@ func (g goTypes) membersOf(t *testing.T, name string) []member {
 			case words != "" && inner:
 				m.about, inner = m.about+". "+words, false
 			case inner && seen:
-				m.about, inner = m.about+". As `"+first+"`", false
+				m.about, inner = m.about+". As `"+strings.TrimSuffix(first, ".")+"`", false
 			}
 			if f.about != "" || m.about == asThere {
 				all = append(all, m)
@@ -341,6 +341,8 @@ var goName = regexp.MustCompile(` [A-Z]\w+`)
 
 // named returns text with the names of members in place of those of fields.
 func (g goTypes) named(fields []goField, text string) string {
+	text = strings.ReplaceAll(text, "Updated_at", "updated_at")
+	text = regexp.MustCompile("`?\\bupdated_at\\b`?").ReplaceAllString(text, "`updated_at`")
 	return goName.ReplaceAllStringFunc(text, func(word string) string {
 		for _, f := range fields {
 			if f.name == word[1:] {

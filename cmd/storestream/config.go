@@ -11,7 +11,7 @@ import (
 func configCommand(env *environment) *cobra.Command {
 	show := &cobra.Command{
 		Use:   "show",
-		Short: "Print the configuration in force and where each value came from",
+		Short: "Print the settings in force, and their origin",
 		Long: `Prints every key with its value and where that was given: the default, a line of the file, an
 environment variable or a flag; below them the variables that name a proxy. Secrets are masked. Every
 mistake is reported, with exit status 2.`,
@@ -31,7 +31,7 @@ mistake is reported, with exit status 2.`,
 	}
 	schema := &cobra.Command{
 		Use:   "schema",
-		Short: "Print the JSON Schema of the configuration file, for editors",
+		Short: "Print the JSON Schema of the configuration file",
 		Long: `Prints the JSON Schema (draft 2020-12) of the configuration file: every key with its type, values,
 default and meaning. An editor that has it completes keys and marks mistakes: write it beside the file, and
 begin the file with the line

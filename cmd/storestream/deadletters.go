@@ -39,7 +39,7 @@ func deadLettersList(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "list [RESOURCE]",
 		ValidArgs: schemas.Names(),
-		Short:     "List the rows that cannot be published, by field and reason",
+		Short:     "List dead letters by field and reason",
 		Long: fmt.Sprintf(`Lists the dead letters of a resource, or of all, by field and reason, the most rows
 first: how many rows, when the first and the last of these letters were written, and the newest rows
 (%d ids at most with -o json). A row without a usable id has 16 digits of a hash. It needs no running
@@ -99,7 +99,7 @@ func deadLettersShow(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "show RESOURCE ID",
 		ValidArgs: schemas.Names(),
-		Short:     "Print one dead letter: the reason and the row",
+		Short:     "Print one dead letter",
 		Long: `Prints a dead letter by an ID of dead-letters list: its place in the topic, the field, the reason,
 and the row as the topic has it: by the policies of its fields, and with personal fields masked unless
 dead_letters.rows is full. --mask leaves the row out. "storestream row" asks the service for the row
@@ -143,7 +143,7 @@ func deadLettersRetry(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "retry RESOURCE [ID...]",
 		ValidArgs: schemas.Names(),
-		Short:     "Look up rows with dead letters, and publish those that fit now",
+		Short:     "Publish rows with dead letters that fit now",
 		Long: fmt.Sprintf(`Asks the running instance to look rows up in the service that have dead letters: those
 with these ids (%d at most), or all of the resource. It publishes a row that can be published by now, and
 takes out the letter of one that is well or gone. If one look does not prove the state of a row, it looks

@@ -27,7 +27,7 @@ A pause that is asked for during another one takes its place.`,
 		Example: "  storestream pause users --for 2h\n  storestream pause users --why migration --yes",
 	}
 	cmd.Flags().DurationVar(&length, "for", 0,
-		"end the pause after this `TIME`, such as 2h (default: at storestream resume)")
+		"end the pause after this `TIME`, such as 2h")
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if length < 0 || length == 0 && cmd.Flags().Changed("for") {

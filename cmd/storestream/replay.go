@@ -46,7 +46,7 @@ there is watermark reset.`, watermark.MostReplayed),
 	}
 	cmd.Flags().StringVar(&from, "from", "", "rows updated at this `TIME` or later")
 	cmd.Flags().StringVar(&to, "to", "", "rows updated before this `TIME` (default: now)")
-	cmd.Flags().StringSliceVar(&ids, "ids", nil, "the rows with these ids: `ID,...`")
+	cmd.Flags().StringSliceVar(&ids, "ids", nil, "the rows `ID,...`")
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		err := o.rows(cmd, ids)

@@ -39,7 +39,7 @@ func (o *order) flags(cmd *cobra.Command) {
 		cmd.Flags().IntVar(&o.ConfirmedDeletes, confirmDeletes, 0,
 			"allow up to `N` deletions of each resource beyond the day's budget")
 	}
-	cmd.Flags().StringVar(&o.Why, "why", "", "reason for others: `TEXT` of one line, 200 bytes at most")
+	cmd.Flags().StringVar(&o.Why, "why", "", "the reason: one line of `TEXT`, 200 bytes at most")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until it is done")
 }

@@ -40,7 +40,7 @@ date (watermark list).`,
 	flags.StringVar(&env.configFile, "config", env.usualConfig(),
 		"YAML `file`; by default "+config.FileVariable+", or ./"+usualFile)
 	flags.StringArrayVar(&env.set, "set", nil,
-		"set one key, as in --set log.level=debug; overrides file and environment")
+		"set one key, such as log.level=debug")
 	_ = root.RegisterFlagCompletionFunc("set", completeKeys) // the flag is there
 	root.SetVersionTemplate("storestream {{.Version}}\n")
 	root.SetIn(env.stdin)

@@ -22,7 +22,7 @@ func rowCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "row RESOURCE ID",
 		ValidArgs: schemas.Names(),
-		Short:     "Compare one row in the topic and in the service",
+		Short:     "Compare one row of topic and service",
 		Long: `Reads a row in the topic and in the service, and its dead letter if it has one, and compares
 field by field. If they differ, it says why, as far as that can be told: a change that
 is younger than the last poll, or than the overlap, may be under way. It changes nothing, and needs no

@@ -28,7 +28,7 @@ func schemaShow(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "show RESOURCE",
 		ValidArgs: schemas.Names(),
-		Short:     "Print the Avro schema of a resource's values (--key: of its keys)",
+		Short:     "Print the Avro schema of a resource's values",
 		Example:   "  storestream schema show orders > Order.avsc",
 		Args:      resourceArgs(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -21,7 +21,7 @@ func topicsCommand(env *environment) *cobra.Command {
 	var form, label string
 	export := &cobra.Command{
 		Use:   "export",
-		Short: "Print topics and access rights for Kafka's tools, Strimzi or Terraform",
+		Short: "Print topics and access rights for other tools",
 		Long: `Prints the topics of the enabled resources and those that they share, as storestream would create
 them, and the least rights of those who use them: of storestream (kafka.sasl.username), of a consumer
 ("analytics"), and of people on call ("oncall", and "oncall-admin" who may also ask for sweeps and replays).
@@ -36,7 +36,7 @@ to create topics then.`,
 		Args: cobra.NoArgs,
 	}
 	export.Flags().StringVar(&form, "as", "", "`form`: kafka, strimzi or terraform")
-	export.Flags().StringVar(&label, "cluster", "my-cluster", "with --as strimzi: `name` of the Kafka resource")
+	export.Flags().StringVar(&label, "cluster", "my-cluster", "`name` of the Kafka resource of Strimzi")
 	forms := map[string]func(*config.Config, *producer.Cluster, string) (string, error){
 		"kafka": exportKafka, "strimzi": exportStrimzi, "terraform": exportTerraform}
 	names := slices.Sorted(maps.Keys(forms))

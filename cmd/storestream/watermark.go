@@ -26,7 +26,7 @@ func watermarkCommand(env *environment) *cobra.Command {
 func watermarkList(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "Show whether everything is up to date, and how far each resource is published",
+		Short: "Show whether everything is up to date",
 		Long: `Reads the watermarks from Kafka and prints, for each resource: settled (every row with an
 earlier updated_at is published, and none can appear there any more), as of (the topic holds what was
 visible then), lag (now minus as of), rows published in all, what the last sweep found, the instance that

@@ -45,7 +45,7 @@ type Service struct {
 	// after the service has refused requests for their rate.
 	Allowed float64 `json:"allowed_per_second"`
 	Ceiling float64 `json:"ceiling_per_second"`
-	// RefusedSince and RefusedUntil bound the time in which the service limits the rate. RefusedUntil is when the
+	// RefusedSince and RefusedUntil are the bounds of the time in which requests are refused. RefusedUntil is when the
 	// longest pause of a resource ends. The service asked for it, or it is our own.
 	RefusedSince time.Time `json:"refused_since,omitzero"`
 	RefusedUntil time.Time `json:"refused_until,omitzero"`

@@ -14,7 +14,7 @@ type Erase struct {
 
 // Erased is the result of an Erase.
 type Erased struct {
-	// Request, RequestUID and ID are those of the Erase.
+	// Request, RequestUID and ID are as in `erase`.
 	Request    int64  `json:"request"`
 	RequestUID string `json:"request_uid,omitempty"`
 	ID         int64  `json:"id"`

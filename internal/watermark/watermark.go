@@ -108,7 +108,7 @@ type Cursor struct {
 	// UpdatedAt and ID are those of the last published row.
 	UpdatedAt schemas.Instant `json:"updated_at"`
 	ID        int64           `json:"id"`
-	// Xmin, HorizonTime and HorizonNext are the pass's smallest snapshot xmin, and its horizon. The horizon is the
+	// Xmin, HorizonTime and HorizonNext are the pass's smallest xmin, and its horizon. The horizon is the
 	// latest that may be used with all snapshots so far, as its time and next transaction id. All three are 0 if
 	// the source has no such thing.
 	Xmin        uint64          `json:"xmin,omitempty"`
