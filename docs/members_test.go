@@ -115,9 +115,10 @@ func checkMeaning(t *testing.T, name, text string) {
 	}
 }
 
-// firstSentence returns the first sentence of a comment or a description, without its period.
+// firstSentence returns the first sentence of a comment or a description, up to a semicolon.
 func firstSentence(text string) string {
 	first, _, _ := strings.Cut(strings.Join(strings.Fields(text), " "), ". ")
+	first, _, _ = strings.Cut(first, "; ")
 	return strings.TrimSuffix(first, ".")
 }
 
@@ -302,11 +303,7 @@ func (g goTypes) membersOf(t *testing.T, name string) []member {
 			case f.embedded && words != "" && len(path) == 0 && f.of == "watermark.Request":
 				all = append(all, member{[]string{"*"}, words})
 				continue
-			case f.embedded && seen:
-				all = append(all, member{[]string{path + "*"}, "As in `" + strings.TrimSuffix(first, ".") + "`"})
-				continue
 			case f.embedded:
-				paths[f.of] = path
 				walk(f.of, path)
 				continue
 			case f.about == "" && own[f.json] && name == "health.Resource":
@@ -322,7 +319,7 @@ func (g goTypes) membersOf(t *testing.T, name string) []member {
 			case words != "" && inner:
 				m.about, inner = m.about+". "+words, false
 			case inner && seen:
-				m.about, inner = m.about+". As `"+strings.TrimSuffix(first, ".")+"`", false
+				m.about, inner = m.about+". As `"+first+"`", false
 			}
 			if f.about != "" || m.about == asThere {
 				all = append(all, m)

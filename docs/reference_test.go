@@ -243,9 +243,9 @@ func TestTheReferenceNamesEveryCommandFlagAndKey(t *testing.T) {
 		}
 		checkMeaning(t, f.name, f.about)
 		if slices.Contains(root.commands[0].global, f) {
-			list.row(code(f.name), "all", f.about)
+			list.row(code(f.name), "all", firstSentence(f.about))
 		} else {
-			list.row(code(f.name), code(strings.Join(of[f], ", ")), f.about)
+			list.row(code(f.name), code(strings.Join(of[f], ", ")), firstSentence(f.about))
 		}
 	}
 	generated(t, "flags", list.String())

@@ -17,7 +17,7 @@ import (
 func checkCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Test everything that run needs, and say what to do",
+		Short: "Test everything that run needs",
 		Long: `Takes the first steps of run without changing anything: it rehearses the takeover of each
 resource (topics, rights, schemas, other deployments), and reads what a pass, a sweep and a look at one row
 would read, up to 12,000 rows each. It ends after about four minutes with the default settings. Then it

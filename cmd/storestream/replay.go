@@ -29,7 +29,7 @@ func replayCommand(env *environment) *cobra.Command {
 		Use:       "replay RESOURCE... (--from TIME [--to TIME] | --ids ID,...)",
 		ValidArgs: schemas.Names(),
 		Args:      resourceArgs(0, math.MaxInt),
-		Short:     "Publish a part of the rows again, beside the polls",
+		Short:     "Publish some rows again",
 		Long: fmt.Sprintf(`Asks the running instance to publish rows again: those with updated_at from one time on
 and before another, or at most %d by id. A consumer sees each of them once more, as the topic has it. Polls go
 on, and settled does not move. TIME is RFC 3339, or a day (its start in UTC).
@@ -61,7 +61,7 @@ there is watermark reset.`, watermark.MostReplayed),
 			return o.explainPart(cmd.Context(), env, cluster, names)
 		})
 	}
-	cmd.AddCommand(requestsList(env, "list [RESOURCE...]", "List the replays and retries of the last seven days",
+	cmd.AddCommand(requestsList(env, "list [RESOURCE...]", "List replays and retries",
 		watermark.Replays, watermark.Retries, watermark.Reset), replayCancel(env))
 	return cmd
 }
@@ -140,7 +140,7 @@ func replayCancel(env *environment) *cobra.Command {
 		Use:       "cancel RESOURCE...",
 		ValidArgs: schemas.Names(),
 		Args:      resourceArgs(0, math.MaxInt),
-		Short:     "End all replays and retries of a resource",
+		Short:     "End all replays and retries",
 		Long: `Asks the running instance to end the replays of parts and the retries of dead letters, also those
 that wait, and a replay that watermark reset has begun. It lists them before it asks. Rows that were
 published again stay so, and no further one is. After a reset, settled goes back to its place before that. A

@@ -22,7 +22,7 @@ import (
 )
 
 func requestsCommand(env *environment) *cobra.Command {
-	return requestsList(env, "requests [RESOURCE...]", "List the requests, who made them, and why",
+	return requestsList(env, "requests [RESOURCE...]", "List the requests and their results",
 		watermark.Kinds...)
 }
 

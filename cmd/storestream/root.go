@@ -38,7 +38,7 @@ date (watermark list).`,
 		topicsCommand(env), configCommand(env))
 	flags := root.PersistentFlags()
 	flags.StringVar(&env.configFile, "config", env.usualConfig(),
-		"YAML `file`; by default "+config.FileVariable+", or ./"+usualFile)
+		"YAML `file`, by default "+config.FileVariable+" or ./"+usualFile)
 	flags.StringArrayVar(&env.set, "set", nil,
 		"set one key, such as log.level=debug")
 	_ = root.RegisterFlagCompletionFunc("set", completeKeys) // the flag is there

@@ -56,7 +56,7 @@ func schemaShow(env *environment) *cobra.Command {
 func schemaRegister(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "register",
-		Short: "Register the schemas of all resources at the registry",
+		Short: "Register all schemas",
 		Long: `Registers the key and value schemas of every resource under <topic>-key and <topic>-value, for a
 deployment where registry.auto_register is false. What is registered already stays as it is.
 
@@ -71,7 +71,7 @@ them: put them back under their ids first. Where it reaches no broker it cannot 
 func schemaCheck(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
-		Short: "Ask the registry whether the schemas are compatible",
+		Short: "Ask the registry whether it accepts the schemas",
 		Long: `Asks about the key and value subject of every resource: whether our schema is registered there,
 and if not, whether the registry would take it. Exits 1 if one is refused.`,
 		Example: "  storestream schema check",

@@ -28,7 +28,7 @@ type Resource struct {
 	Name string `json:"resource"`
 	// Source is `postgres` or `rest`.
 	Source string `json:"source"`
-	// IntervalSeconds is the setting interval. It is the time from the start of one poll to that of the next, if
+	// IntervalSeconds is `resources.*.interval`. It is the time from the start of one poll to that of the next, if
 	// the first does not take longer.
 	IntervalSeconds float64 `json:"interval_seconds"`
 
@@ -87,7 +87,7 @@ type Resource struct {
 	// Requests holds the requests to the service, by status code. They count from the start of the instance. "0"
 	// means no answer.
 	Requests map[string]int64 `json:"requests,omitempty"`
-	// UnknownFields is the number of service fields without schema field. They are not published.
+	// UnknownFields is the number of service fields that the schema lacks. They are not published.
 	UnknownFields int `json:"unknown_fields,omitzero"`
 	// Sweeping is the activity of the sweep in hand.
 	Sweeping *Sweeping `json:"sweeping,omitempty"`

@@ -8,7 +8,7 @@ import (
 
 // Settling is the open part of a resource behind settled. Over REST it has days.
 type Settling struct {
-	// OverlapSeconds is the setting overlap.
+	// OverlapSeconds is `resources.*.overlap`.
 	OverlapSeconds float64 `json:"overlap_seconds"`
 	// Days lists ranges of unsettled days (REST). They are in order, and as the instance that polls the resource
 	// knows them. If there are many ranges, the ones before the last are left out.

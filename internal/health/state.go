@@ -5,7 +5,7 @@ type State string
 
 // The states of a resource, and Deferred, which is a state of rows.
 const (
-	Following       State = "following"        // passes complete, nothing is wrong
+	Following       State = "following"        // passes complete without a fault
 	SettlingDelayed State = "settling_delayed" // passes complete, but settled does not move
 	Replaying       State = "replaying"        // it publishes rows again from a time on
 	Paused          State = "paused"           // a person asked for a pause

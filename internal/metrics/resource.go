@@ -56,17 +56,16 @@ func newResource(reg prometheus.Registerer, name string) *Resource {
 			ConstLabels: labels})
 	}
 	requests := counters("http_requests_total",
-		"Requests to the service, by status code. 0: no answer.", "code", "200")
+		"Requests to the service, by status code. 0 means no answer.", "code", "200")
 	return &Resource{
 		SweepInterval: declare.NewGauge(prometheus.GaugeOpts{Namespace: "storestream", ConstLabels: labels,
 			Name: "sweep_interval_seconds", Help: "The setting sweep.interval. 0: sweeps run only on request."}),
 		RowsRead:      counter("rows_read_total", "Rows read from the source, repeats included."),
 		RowsPublished: counter("rows_published_total", "Rows committed to the topic."),
 		LateRows:      counter("late_rows_total", "Rows that a sweep found and polls had missed."),
-		DedupFull: counter("dedup_full_total", "Polls that ended because poll.memory is full. The resource is "+
-			"blocked."),
+		DedupFull: counter("dedup_full_total", "Polls that ended because poll.memory is full."),
 		RateLimited: counter("rate_limited_seconds_total",
-			"Seconds of waiting because the service asked for fewer requests."),
+			"Seconds of waiting for the service's rate limit."),
 		PagePasses: counter("page_passes_total", "Passes over days that do not fit one page."),
 		SQLTimeouts: counter("sql_timeouts_total", "Statements that PostgreSQL cancelled, or that failed after a "+
 			"second or more."),

@@ -37,8 +37,7 @@ func (s states) collect(ch chan<- prometheus.Metric, r *health.Resource) {
 	}
 	if r.LagSince != nil { // zero would say that the resource is fresh
 		lag := schemas.InstantOf(time.Now()).Sub(*r.LagSince)
-		gauge("freshness_lag_seconds", max(0, lag.Seconds()), "Seconds since the last pass began that met every "+
-			"change before it.")
+		gauge("freshness_lag_seconds", max(0, lag.Seconds()), "Age of the last pass that met every change.")
 	}
 	gauge("poll_interval_seconds", r.IntervalSeconds, "The setting resources.*.interval.")
 	gauge("settled_timestamp_seconds", seconds(r.Settled),
@@ -51,17 +50,15 @@ func (s states) collect(ch chan<- prometheus.Metric, r *health.Resource) {
 	gauge("dedup_bytes", float64(r.DedupBytes), "Memory of deduplication.")
 	gauge("dead_letters_in_topic", float64(r.Letters()), "Rows in the dead-letter topic now.")
 	gauge("settling_delayed", is(r.State == health.SettlingDelayed),
-		"1 in the state settling_delayed. The status page has the reason.")
-	gauge("blocked", is(r.State == health.Blocked), "1 in the state blocked: a person has to act.")
-	gauge("incomplete", is(r.State == health.Incomplete), "1 in the state incomplete: too many rows have dead "+
-		"letters.")
+		"1 in the state settling_delayed.")
+	gauge("blocked", is(r.State == health.Blocked), "1 in the state blocked.")
+	gauge("incomplete", is(r.State == health.Incomplete), "1 in the state incomplete.")
 	gauge("paused", is(r.State == health.Paused), "1 in the state paused.")
-	gauge("stalled", is(r.State == health.Stalled), "1 in the state stalled: its owner does not write the "+
-		"watermark.")
+	gauge("stalled", is(r.State == health.Stalled), "1 in the state stalled.")
 
 	swept := cmp.Or(r.Swept, &watermark.Swept{})
 	gauge("sweep_left", is(swept.Left != ""),
-		"1 if the last sweep left differences. `watermark list` has the reason.")
+		"1 if the last sweep left differences.")
 	found := map[string]int{"missing": swept.Missing, "stale": swept.Stale, "extra": swept.Extra}
 	for kind, rows := range found {
 		gauge("sweep_found", float64(rows), "Rows that differed in the last sweep: missing, stale, extra.",

@@ -47,7 +47,7 @@ type Request struct {
 	// Rows lists the ids of an erase (20 at most), a replay or a retry (100). The limits are MostErased and
 	// MostReplayed.
 	Rows []int64 `json:"rows,omitempty"`
-	// By is user@host, as the writer claims.
+	// By is `user@host`, as the writer claims.
 	By string `json:"by"`
 	// At is when it was written.
 	At schemas.Instant `json:"at"`

@@ -88,8 +88,8 @@ type Watermark struct {
 	// Fields lists schema fields that the source had. They are those of the last complete pass, or of the time
 	// before one in the first pass, in the schema's order. Nil means unknown.
 	Fields []string `json:"fields,omitempty"`
-	// Dialect holds the service's answers to questions of `store.dialect`. It is nil if nothing is known, and for
-	// PostgreSQL. Package dialect has the questions.
+	// Dialect holds answers of the service, by the names of `store.dialect`. It is nil if nothing is known, and
+	// for PostgreSQL. Package dialect has the questions.
 	Dialect map[string]Proof `json:"dialect,omitempty"`
 	// Policies lists fingerprints of privacy policies that published rows may have.
 	Policies Policies `json:"privacy,omitempty"`
@@ -108,7 +108,7 @@ type Cursor struct {
 	// UpdatedAt and ID are those of the last published row.
 	UpdatedAt schemas.Instant `json:"updated_at"`
 	ID        int64           `json:"id"`
-	// Xmin, HorizonTime and HorizonNext are the pass's smallest xmin, and its horizon. The horizon is the
+	// Xmin, HorizonTime and HorizonNext are the smallest xmin of the pass, and its horizon. The horizon is the
 	// latest that may be used with all snapshots so far, as its time and next transaction id. All three are 0 if
 	// the source has no such thing.
 	Xmin        uint64          `json:"xmin,omitempty"`
@@ -292,7 +292,8 @@ type Swept struct {
 	TopicRows  int `json:"topic_rows"`
 	// DeadLetters is the number of source rows that cannot be published.
 	DeadLetters int `json:"dead_letters"`
-	// Missing, Stale and Extra are rows absent from the topic, outdated there, and absent from the source.
+	// Missing, Stale and Extra are the rows missing, outdated and extra in the topic. An extra row is not in the
+	// source.
 	Missing int `json:"missing"`
 	Stale   int `json:"stale"`
 	Extra   int `json:"extra"`

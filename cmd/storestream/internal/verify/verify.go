@@ -111,7 +111,8 @@ type Report struct {
 	Verdict Verdict `json:"verdict"`
 	Error   string  `json:"error,omitempty"`
 	reconcile.Report
-	// Missing, Stale and Extra are rows absent from the topic, outdated there, and absent from the source.
+	// Missing, Stale and Extra are the rows missing, outdated and extra in the topic. An extra row is not in the
+	// service.
 	Missing int `json:"missing"`
 	Stale   int `json:"stale"`
 	Extra   int `json:"extra"`
