@@ -314,11 +314,11 @@ func resourceKeys(t *testing.T, p *program, about map[string]string) string {
 			keys = append(keys, path[2])
 		}
 	}
-	list := newTable("key", "PostgreSQL", "REST", "meaning")
+	list := newTable("key: PostgreSQL, REST", "meaning")
 	for _, key := range keys {
 		meaning := firstSentence(about["resources.orders."+key])
 		checkMeaning(t, key, meaning)
-		list.row(code(key), code(defaults[config.Postgres][key]), code(defaults[config.REST][key]), meaning)
+		list.row(code(key+": "+defaults[config.Postgres][key]+", "+defaults[config.REST][key]), meaning)
 	}
 	return list.String()
 }

@@ -36,7 +36,7 @@ type Days struct {
 	// closed one is read completely: it settles with the days before it. A day is not_closed if it could not be
 	// read completely. An open day is not over: each poll reads its changes.
 	State string `json:"state"`
-	// Why and Next say why it cannot be closed, and the time of the next try.
+	// Why and Next are why it cannot be closed, and the next try.
 	Why  string    `json:"why,omitzero"`
 	Next time.Time `json:"next,omitzero"`
 }

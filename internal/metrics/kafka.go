@@ -32,7 +32,7 @@ func newKafka(reg prometheus.Registerer) *Kafka {
 			"Requests without a complete answer, by kind.", "request"),
 		RequestDuration: promauto.With(reg).NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "storestream", Subsystem: "kafka", Name: "request_duration_seconds",
-			Help:    "Time from sending a request to the end of its answer, by kind.",
+			Help:    "Duration of a request, by kind.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 		}, []string{"request"}),
 		ProduceRecords: counter("produce_records_total",

@@ -63,7 +63,7 @@ func newResource(reg prometheus.Registerer, name string) *Resource {
 		RowsRead:      counter("rows_read_total", "Rows read from the source, repeats included."),
 		RowsPublished: counter("rows_published_total", "Rows committed to the topic."),
 		LateRows:      counter("late_rows_total", "Rows that a sweep found and polls had missed."),
-		DedupFull: counter("dedup_full_total", "Polls that ended because poll.memory is full."),
+		DedupFull:     counter("dedup_full_total", "Polls that ended because poll.memory is full."),
 		RateLimited: counter("rate_limited_seconds_total",
 			"Seconds of waiting for the service's rate limit."),
 		PagePasses: counter("page_passes_total", "Passes over days that do not fit one page."),
@@ -71,7 +71,7 @@ func newResource(reg prometheus.Registerer, name string) *Resource {
 			"second or more."),
 		PollDuration: declare.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "storestream", Name: "poll_duration_seconds", ConstLabels: labels,
-			Help:    "Time from the start of a poll to its last commit.",
+			Help:    "Duration of a poll.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 2.5, 14),
 		}),
 		Suppressed: counters("rows_suppressed_total", "Rows that were read and not published.", "reason",

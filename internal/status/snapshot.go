@@ -18,8 +18,8 @@ type Snapshot struct {
 	Instance string `json:"instance"`
 	Group    string `json:"group,omitzero"`
 	Version  string `json:"version"`
-	// Started and Now are the times of the program's start and of this answer. The Board sets Now, by this
-	// instance's clock.
+	// Started and Now are the times of the program's start and this answer. The Board sets Now, by this instance's
+	// clock.
 	Started time.Time `json:"started"`
 	Now     time.Time `json:"now"`
 	// DeadLettersTopic is the topic of rows that cannot be published.

@@ -4,7 +4,7 @@ import "github.com/storestream/storestream/schemas"
 
 // Erase is a row to delete from the topic once the source has it no longer. A request named it.
 type Erase struct {
-	// Request, RequestUID and ID are id and uid of the request, and id of the row.
+	// Request, RequestUID and ID are the ids of request and row.
 	Request    int64  `json:"request"`
 	RequestUID string `json:"request_uid,omitempty"`
 	ID         int64  `json:"id"`

@@ -239,7 +239,7 @@ type Sweep struct {
 	// Tried is when the try in hand began. It is nil if no owner has the sweep in hand. It is written before the
 	// work begins. So a successor that finds it knows that its predecessor died, maybe because of the sweep.
 	Tried *schemas.Instant `json:"tried,omitempty"`
-	// Attempts and NotBefore are the unfinished tries in a row, and the time of the next.
+	// Attempts and NotBefore are the unfinished tries, and the time of the next. Attempts counts tries in a row.
 	Attempts  int              `json:"attempts,omitempty"`
 	NotBefore *schemas.Instant `json:"not_before,omitempty"`
 	// Failure is why the last try failed. It also says how often tries failed, and when the next one begins. It

@@ -25,7 +25,7 @@ const (
 
 // Report is what `row -o json` prints.
 type Report struct {
-	// Resource, ID, Source and Topic say which row it is, and from where to where.
+	// Resource, ID, Source and Topic say which row it is.
 	Resource string `json:"resource"`
 	ID       int64  `json:"id"`
 	Source   string `json:"source"`
@@ -81,7 +81,7 @@ type InService struct {
 	Asked time.Time `json:"asked"`
 	// Value is the row as it would be published, or null.
 	Value json.RawMessage `json:"value"`
-	// Field and Error are the broken field and the form that it should have. Field is "" for the row as a whole.
+	// Field and Error are the broken field and its expected form. Field is "" for the row as a whole.
 	Field string `json:"field,omitempty"`
 	Error string `json:"error,omitempty"`
 }
@@ -89,7 +89,7 @@ type InService struct {
 // DeadLetter is the dead letter of a row.
 type DeadLetter struct {
 	Place
-	// Field and Error are the broken field and the form that it should have. Field is "" for the row as a whole.
+	// Field and Error are the broken field and its expected form. Field is "" for the row as a whole.
 	Field string `json:"field,omitempty"`
 	Error string `json:"error"`
 	// Row is the row in the letter, or null with --mask. It is nil, too, if the letter holds no JSON.

@@ -103,7 +103,7 @@ func (r *Result) verdict() Verdict {
 
 // Report is the result of one resource.
 type Report struct {
-	// Resource, Source and Topic say what was compared.
+	// Resource, Source and Topic are the compared sides.
 	Resource string `json:"resource"`
 	Source   string `json:"source"`
 	Topic    string `json:"topic"`
