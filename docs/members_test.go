@@ -24,7 +24,7 @@ var objects = []struct{ name, of string }{
 	{"row", "row.Report"},
 	{"requests", "main.asked"},
 	{"dead-letters list", "main.deadLetters"},
-	{"tail", "main.tailed"},
+	{"tail", "main.printRecord"},
 	{"check", "preflight.Finding"},
 	{"status", "status.Snapshot"},
 }
@@ -153,10 +153,18 @@ func parseTypes(t *testing.T) goTypes {
 }
 
 func (g goTypes) add(file *ast.File) {
+	function := ""
 	ast.Inspect(file, func(n ast.Node) bool {
-		if spec, ok := n.(*ast.TypeSpec); ok {
-			name := file.Name.Name + "." + spec.Name.Name
-			switch of := spec.Type.(type) {
+		switch of := n.(type) {
+		case *ast.FuncDecl:
+			function = file.Name.Name + "." + of.Name.Name
+		case *ast.CompositeLit:
+			if literal, ok := of.Type.(*ast.StructType); ok { // by the name of its function
+				g.structs[function] = literal
+			}
+		case *ast.TypeSpec:
+			name := file.Name.Name + "." + of.Name.Name
+			switch of := of.Type.(type) {
 			case *ast.StructType:
 				g.structs[name] = of
 			case *ast.Ident:

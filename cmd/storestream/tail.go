@@ -70,19 +70,6 @@ It shows values as they are in the topic, personal data too; --mask shows "***" 
 // mostLast bounds the records that -n keeps in memory, of each partition.
 const mostLast = 10_000
 
-// tailed is a record as `tail -o json` prints it.
-type tailed struct {
-	// Resource and ID are those of the row.
-	Resource string `json:"resource"`
-	ID       int64  `json:"id"`
-	// Partition, Offset and Time are the place and time of the record.
-	Partition int32     `json:"partition"`
-	Offset    int64     `json:"offset"`
-	Time      time.Time `json:"time"`
-	// Value is the row, or null for a tombstone.
-	Value json.RawMessage `json:"value"`
-}
-
 // printRecord prints one record. If it cannot be decoded, printRecord names it on stderr instead.
 func printRecord(env *environment, resource string, record watermark.Published, asJSON, mask bool) error {
 	if record.Err != nil {
@@ -95,7 +82,17 @@ func printRecord(env *environment, resource string, record watermark.Published, 
 		if !record.Tombstone {
 			value = record.Value.AppendJSON(nil, mask)
 		}
-		return json.NewEncoder(env.rows).Encode(tailed{resource, record.ID, record.Partition, record.Offset, record.Time.Time(), value})
+		return json.NewEncoder(env.rows).Encode(struct {
+			// Resource and ID are those of the row.
+			Resource string `json:"resource"`
+			ID       int64  `json:"id"`
+			// Partition, Offset and Time are the place and time of the record.
+			Partition int32     `json:"partition"`
+			Offset    int64     `json:"offset"`
+			Time      time.Time `json:"time"`
+			// Value is the row, or null for a tombstone.
+			Value json.RawMessage `json:"value"`
+		}{resource, record.ID, record.Partition, record.Offset, record.Time.Time(), value})
 	}
 	line := fmt.Appendf(nil, "%s  %s/%d  ", record.Time.Time().Format("2006-01-02T15:04:05.000Z"), resource,
 		record.ID)
