@@ -24,7 +24,7 @@ func newKafka(reg prometheus.Registerer) *Kafka {
 	return &Kafka{
 		Connects:      counter("connects_total", "Connections opened to a broker.", "node_id"),
 		Disconnects:   counter("disconnects_total", "Connections to a broker that ended.", "node_id"),
-		ConnectErrors: counter("connect_errors_total", "Connections to a broker that could not be opened.", "node_id"),
+		ConnectErrors: counter("connect_errors_total", "Failed connections to a broker.", "node_id"),
 		WriteBytes:    counter("write_bytes_total", "Bytes written to a broker.", "node_id"),
 		ReadBytes:     counter("read_bytes_total", "Bytes read from a broker.", "node_id"),
 		Throttled:     counter("throttled_seconds_total", "Seconds of waiting that a broker asked for.", "node_id"),

@@ -74,7 +74,7 @@ func newResource(reg prometheus.Registerer, name string) *Resource {
 			Help:    "Duration of a poll.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 2.5, 14),
 		}),
-		Suppressed: counters("rows_suppressed_total", "Rows that were read and not published.", "reason",
+		Suppressed: counters("rows_suppressed_total", "Rows read and not published.", "reason",
 			Repeat, BeforeStart, Deferred).WithLabelValues,
 		DeadLetters: counters("dead_letters_total", "Rows written to the dead-letter topic.", "reason",
 			"row").WithLabelValues,
@@ -84,7 +84,7 @@ func newResource(reg prometheus.Registerer, name string) *Resource {
 			"kind", "missing", "stale", "extra").WithLabelValues,
 		ReadAsNull: counters("values_read_as_null_total", "Values read as null: NaN, infinite, false or an empty "+
 			"time.", "field").WithLabelValues,
-		unknown: counter("unknown_fields_total", "Fields of the service that the schema does not have, "+
+		unknown: counter("unknown_fields_total", "Fields that the schema does not have, "+
 			strconv.Itoa(schemas.MaxUnknown)+" at most."),
 		HTTPRequests: requests.WithLabelValues, requests: requests, names: map[string]bool{},
 	}
