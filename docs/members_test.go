@@ -186,7 +186,7 @@ type goField struct {
 	suffix     string // "[]" for each list, ".NAME" for a map
 	about      string // the first sentence of its comment
 	optional   bool   // it may be left out
-	embedded   bool   // its members are those of of
+	embedded   bool   // its members are those of the type
 }
 
 // fieldsOf returns the fields of a struct that become members, embedded ones taken apart.
