@@ -7,10 +7,12 @@ import (
 	"flag"
 	"fmt"
 	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"runtime/debug"
 	"slices"
@@ -29,8 +31,6 @@ import (
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/standins/servers"
 	"github.com/storestream/storestream/internal/standins/storefake"
-	"github.com/storestream/storestream/internal/status"
-	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -171,6 +171,9 @@ type help struct {
 
 type helpFlag struct{ name, about string }
 
+// helpIndent begins a line that continues the text of a flag.
+const helpIndent = "          "
+
 var (
 	helpCommand = regexp.MustCompile(`^  ([a-z-]+) +(\S.*)$`)
 	helpOption  = regexp.MustCompile(`^ +((?:-\w, )?--[a-z-]+(?: \S+)?) {2,}(\S.*)$`)
@@ -195,6 +198,10 @@ func (p *program) help(path []string, short string) help {
 			h.flags = append(h.flags, helpFlag{option[1], option[2]})
 		case part == "Global Flags:" && option != nil:
 			h.global = append(h.global, helpFlag{option[1], option[2]})
+		case part == "Flags:" && strings.HasPrefix(line, helpIndent) && len(h.flags) > 0:
+			h.flags[len(h.flags)-1].about += " " + strings.TrimSpace(line)
+		case part == "Global Flags:" && strings.HasPrefix(line, helpIndent):
+			h.global[len(h.global)-1].about += " " + strings.TrimSpace(line)
 		}
 	}
 	return h
@@ -211,21 +218,44 @@ func (h help) each(f func(help)) {
 func TestTheReferenceNamesEveryCommandFlagAndKey(t *testing.T) {
 	p := buildProgram(t)
 	root := p.help(nil, "")
-	commands, flags := newTable("command", "does"), newTable("flag", "of", "")
+	commands := newTable("command", "does")
+	var flags []helpFlag
+	of := map[helpFlag][]string{} // commands
 	root.each(func(h help) {
-		if len(h.commands) == 0 {
-			commands.row(code(h.usage), h.short)
+		if (len(h.commands) == 0 || len(h.flags) > 0) && h.path != nil && h.path[0] != "completion" {
+			commands.row(code(strings.TrimPrefix(h.usage, "storestream ")), h.short)
 		}
 		for _, f := range h.flags {
-			of := code(strings.TrimSpace("storestream " + strings.Join(h.path, " ")))
-			if slices.Contains(root.commands[0].global, f) {
-				of = "every command"
+			if of[f] == nil {
+				flags = append(flags, f)
 			}
-			flags.row(code(f.name), of, f.about)
+			if path := strings.Join(h.path, " "); h.path == nil || h.path[0] != "completion" {
+				of[f] = append(of[f], path)
+			} else {
+				of[f] = []string{"completion"}
+			}
+		}
+		if len(h.commands) > 0 && h.path != nil && h.path[0] == "completion" {
+			commands.row("`completion bash`, `fish`, `powershell` or `zsh`", h.short)
 		}
 	})
 	generated(t, "commands", commands.String())
-	generated(t, "flags", flags.String())
+	list := newTable("flag", "commands", "meaning")
+	slices.SortStableFunc(flags, func(a, b helpFlag) int {
+		return strings.Compare(strings.TrimLeft(a.name, "-"), strings.TrimLeft(b.name, "-"))
+	})
+	for _, f := range flags {
+		if of[f][0] == "completion" || f.name == "-v, --version" {
+			continue // of every program that has the library
+		}
+		checkMeaning(t, f.name, f.about)
+		if slices.Contains(root.commands[0].global, f) {
+			list.row(code(f.name), "all", firstSentence(f.about))
+		} else {
+			list.row(code(f.name), code(strings.Join(of[f], ", ")), firstSentence(f.about))
+		}
+	}
+	generated(t, "flags", list.String())
 
 	keys, resources := configuration(t, p)
 	generated(t, "keys", keys)
@@ -233,12 +263,12 @@ func TestTheReferenceNamesEveryCommandFlagAndKey(t *testing.T) {
 
 	_, statuses, _ := strings.Cut(p.run("--help"), "Exit status: ")
 	statuses, _, _ = strings.Cut(statuses, ".")
-	list := newTable("status", "")
+	exits := newTable("status", "meaning")
 	for _, s := range strings.Split(statuses, ", ") {
 		number, meaning, _ := strings.Cut(s, " ")
-		list.row(number, meaning)
+		exits.row(number, meaning)
 	}
-	generated(t, "exit statuses", list.String())
+	generated(t, "exit statuses", exits.String())
 }
 
 // shown is what `config show` prints: a key and its value a line.
@@ -256,35 +286,46 @@ func (p *program) shown(flags ...string) (keys [][2]string) {
 func configuration(t *testing.T, p *program) (keys, resources string) {
 	t.Helper()
 	about := keyWords(t)
-	general := newTable("key", "default", "")
+	general := newTable("key: default", "meaning")
 	for _, k := range p.shown() {
 		if strings.HasPrefix(k[0], "resources.") {
 			continue
 		}
-		general.row(code(k[0]), code(k[1]), about[k[0]])
+		meaning := firstSentence(about[k[0]])
+		checkMeaning(t, k[0], meaning)
+		general.row(code(k[0]+": "+k[1]), meaning)
 	}
-	return general.String(), resourceKeys(p)
+	return general.String(), resourceKeys(t, p, about)
 }
 
-// resourceKeys are those below resources, where there is a database to read from.
-func resourceKeys(p *program) string {
-	columns, rows := []string{"resource"}, [][]string{}
-	for _, k := range p.shown("--set", "postgres.dsn=postgres://student_ro@127.0.0.1/store") {
+// resourceKeys are those below resources, with the defaults of both sources.
+func resourceKeys(t *testing.T, p *program, about map[string]string) string {
+	t.Helper()
+	defaults := map[string]map[string]string{config.Postgres: {}, config.REST: {}}
+	var keys []string
+	shown := p.shown("--set", "postgres.dsn=postgres://student_ro@127.0.0.1/store")
+	for _, k := range shown {
 		path := strings.Split(k[0], ".")
 		if path[0] != "resources" {
 			continue
 		}
-		if len(rows) == 0 || rows[len(rows)-1][0] != code(path[1]) {
-			rows = append(rows, []string{code(path[1])})
+		source := config.REST
+		if slices.Contains(shown, [2]string{"resources." + path[1] + ".source", config.Postgres}) {
+			source = config.Postgres
 		}
-		if column := code(path[2]); !slices.Contains(columns, column) {
-			columns = append(columns, column)
+		if have, found := defaults[source][path[2]]; found && have != k[1] {
+			t.Errorf("%s has another default than other resources of %s: %s", k[0], source, k[1])
 		}
-		rows[len(rows)-1] = append(rows[len(rows)-1], code(k[1]))
+		defaults[source][path[2]] = k[1]
+		if !slices.Contains(keys, path[2]) {
+			keys = append(keys, path[2])
+		}
 	}
-	list := newTable(columns...)
-	for _, row := range rows {
-		list.row(row...)
+	list := newTable("key: PostgreSQL, REST", "meaning")
+	for _, key := range keys {
+		meaning := firstSentence(about["resources.orders."+key])
+		checkMeaning(t, key, meaning)
+		list.row(code(key+": "+defaults[config.Postgres][key]+", "+defaults[config.REST][key]), meaning)
 	}
 	return list.String()
 }
@@ -314,7 +355,9 @@ func keyWords(t *testing.T) map[string]string {
 
 func TestTheReferenceHasEveryFieldOfTheSchemas(t *testing.T) {
 	p := buildProgram(t)
-	var all strings.Builder
+	// every are the fields of all rows. These may not be null, and all others may.
+	every := map[string]string{"id": "long", "created_at": "timestamp-millis", "updated_at": "timestamp-millis"}
+	fields := newTable("field: Avro type", "meaning")
 	for _, resource := range schemas.Names() {
 		var schema struct {
 			Name   string
@@ -327,18 +370,23 @@ func TestTheReferenceHasEveryFieldOfTheSchemas(t *testing.T) {
 		if err := json.Unmarshal([]byte(p.run("schema", "show", resource)), &schema); err != nil {
 			t.Fatal(err)
 		}
-		fields := newTable(code(resource), "Avro", "null", "")
 		for _, f := range schema.Fields {
 			name, null := avroType(f.Type)
-			about := f.Doc
-			if slices.Contains(f.Tags, "PII") {
-				about += " Personal."
+			if null == (every[f.Name] != "") || !null && every[f.Name] != name {
+				t.Errorf("%s does not say that field %s of %s is %s, and whether it may be null", referenceFile, f.Name,
+					resource, name)
 			}
-			fields.row(code(f.Name), name, map[bool]string{true: "yes", false: "no"}[null], about)
+			if !null {
+				continue
+			}
+			about := firstSentence(f.Doc)
+			if slices.Contains(f.Tags, "PII") {
+				name += " PII"
+			}
+			fields.row(code(resource+"."+f.Name+": "+name), about)
 		}
-		fmt.Fprintf(&all, "Record `%s`:\n\n%s\n", schema.Name, fields)
 	}
-	generated(t, "fields", all.String())
+	generated(t, "fields", fields.String())
 }
 
 func avroType(of any) (name string, null bool) {
@@ -392,14 +440,25 @@ func TestTheReferenceHasEveryMetric(t *testing.T) {
 			if m == nil {
 				t.Fatalf("a description that cannot be read: %s", desc)
 			}
-			rows = append(rows, []string{code(m[1]), kind, labels(m[3], m[4]), m[2]})
+			rows = append(rows, []string{m[1], kind, labels(m[3], m[4]), m[2]})
 		}
 	}
 	slices.SortFunc(rows, func(a, b []string) int { return strings.Compare(a[0], b[0]) })
 	rows = slices.CompactFunc(rows, slices.Equal) // one for each value of a label
-	list := newTable("metric", "kind", "labels", "")
+	list := newTable("metric", "meaning")
 	for _, r := range rows {
-		list.row(r...)
+		checkMeaning(t, r[0], r[3])
+		usual := "gauge"
+		switch {
+		case strings.HasSuffix(r[0], "_total"):
+			usual = "counter"
+		case strings.HasSuffix(r[0], "_duration_seconds"):
+			usual = "histogram"
+		}
+		if r[1] != usual {
+			t.Errorf("%s is a %s, and %s says that it is a %s", r[0], r[1], referenceFile, usual)
+		}
+		list.row(code(r[0]+"{"+r[2]+"}"), r[3])
 	}
 	generated(t, "metrics", list.String())
 }
@@ -465,7 +524,8 @@ func topicsOf(t *testing.T, admin *kadm.Client) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := newTable("topic", "partitions", "settings")
+	var columns []map[string]string // the data topics have one
+	names := []string{"setting"}
 	for _, topic := range topics.Sorted() {
 		if topic.IsInternal {
 			continue
@@ -474,75 +534,58 @@ func topicsOf(t *testing.T, admin *kadm.Client) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var settings []string
+		column := map[string]string{"partitions": fmt.Sprint(len(topic.Partitions))}
 		for _, s := range found[0].Configs {
 			if s.Source == kmsg.ConfigSourceDynamicTopicConfig {
-				settings = append(settings, code(s.Key+"="+s.MaybeValue()))
+				column[s.Key] = s.MaybeValue()
 			}
 		}
-		slices.Sort(settings)
-		list.row(code(topic.Topic), fmt.Sprint(len(topic.Partitions)), strings.Join(settings, ", "))
+		name := strings.TrimPrefix(topic.Topic, "store.")
+		if slices.Contains(schemas.Names(), name) {
+			name = "RESOURCE"
+		}
+		if i := slices.Index(names, code("store."+name)); i < 0 {
+			names, columns = append(names, code("store."+name)), append(columns, column)
+		} else if !maps.Equal(columns[i-1], column) {
+			t.Errorf("%s has other settings than the data topics before it: %v", topic.Topic, column)
+		}
+	}
+	keys := map[string]bool{}
+	for _, column := range columns {
+		for key := range column {
+			keys[key] = true
+		}
+	}
+	list := newTable(names...)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		row := []string{code(key)}
+		for _, column := range columns {
+			row = append(row, column[key])
+		}
+		list.row(row...)
 	}
 	return list.String()
 }
 
-// Each JSON object of the contract is a table after <!-- members of NAME -->, with one or more members a row.
-func TestTheReferenceHasEveryMemberOfEveryObject(t *testing.T) {
-	text := readReference(t)
-	for name, of := range map[string]any{"watermark": watermark.Watermark{}, "request": watermark.Request{},
-		"status": status.Snapshot{}} {
-		objects := map[string][]string{}
-		members(name, reflect.TypeOf(of), objects)
-		for path, want := range objects {
-			_, rest, found := strings.Cut(text, "<!-- members of "+path+" -->\n")
-			if !found {
-				t.Errorf("%s has no table of the members of %s: %s", referenceFile, path, strings.Join(want, ", "))
-				continue
-			}
-			have := firstColumn(rest)
-			for _, member := range want {
-				if !slices.Contains(have, member) {
-					t.Errorf("%s does not name the member %s of %s", referenceFile, member, path)
-				}
-			}
-			for _, member := range have {
-				if !slices.Contains(want, member) {
-					t.Errorf("%s names a member %s of %s, which there is not", referenceFile, member, path)
-				}
+// The constants of package health are the states, and their comments what each means.
+func TestTheReferenceHasEveryState(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "../internal/health/state.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := newTable("state", "meaning")
+	ast.Inspect(file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok {
+			state := strings.Trim(spec.Values[0].(*ast.BasicLit).Value, `"`)
+			meaning := strings.TrimSpace(spec.Comment.Text())
+			checkMeaning(t, state, meaning)
+			if state != string(health.Deferred) { // of a row
+				list.row(code(state), meaning)
 			}
 		}
-	}
-}
-
-// members finds the members of the object that of becomes, and of those within it.
-func members(path string, of reflect.Type, into map[string][]string) {
-	switch of.Kind() {
-	case reflect.Pointer:
-		members(path, of.Elem(), into)
-		return
-	case reflect.Slice, reflect.Array:
-		members(path+"[]", of.Elem(), into)
-		return
-	case reflect.Map:
-		members(path+"{}", of.Elem(), into)
-		return
-	case reflect.Struct:
-	default:
-		return
-	}
-	if of == reflect.TypeFor[time.Time]() || strings.HasPrefix(path, "status.") &&
-		strings.HasSuffix(of.PkgPath(), "/watermark") { // which has its own tables
-		return
-	}
-	for i := range of.NumField() {
-		f := of.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" || name == "-" {
-			continue
-		}
-		into[path] = append(into[path], name)
-		members(path+"."+name, f.Type, into)
-	}
+		return true
+	})
+	generated(t, "states", list.String())
 }
 
 var quoted = regexp.MustCompile("`([^`]+)`")
@@ -565,25 +608,10 @@ func firstColumn(text string) (names []string) {
 	return names
 }
 
-// What commands print with -o json is built from structs of theirs: each member stands in the reference.
-func TestTheReferenceHasWhatCommandsPrintAsJSON(t *testing.T) {
-	_, part, _ := strings.Cut(readReference(t), "## What commands print")
-	part, _, _ = strings.Cut(part, "\n## ")
-	named := map[string]bool{}
-	for _, m := range quoted.FindAllStringSubmatch(part, -1) {
-		named[m[1]] = true
-	}
-	for _, member := range literals(t, "../cmd/storestream", regexp.MustCompile(`json:"([a-z_]+)`)) {
-		if !named[member] {
-			t.Errorf("%s does not name the member %s of what a command prints", referenceFile, member)
-		}
-	}
-}
-
 func TestTheReferenceHasEveryReason(t *testing.T) {
-	list := newTable("code", "state", "the text has")
+	list := newTable("code: state", "the text has")
 	for _, r := range health.Reasons {
-		list.row(code(r.Code), code(string(r.State)), "`"+strings.Join(r.Texts(), "`, `")+"`")
+		list.row(code(r.Code+": "+string(r.State)), "`"+strings.Join(r.Texts(), "`, `")+"`")
 	}
 	generated(t, "reasons", list.String())
 }

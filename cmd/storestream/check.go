@@ -17,7 +17,7 @@ import (
 func checkCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Try all that run needs: what is wrong, and what to do",
+		Short: "Test everything that run needs",
 		Long: `Tries the first steps of run, and changes nothing. You may run it beside a
 running instance. For each resource it rehearses the takeover: topics, rights,
 schemas, other deployments. Then it reads the source as a pass, a sweep and a
@@ -38,8 +38,7 @@ Exit status: 0 if no line says FAIL, else 1.`,
 		Args: cobra.NoArgs,
 	}
 	asJSON := jsonFlag(cmd)
-	names := cmd.Flags().Bool("names", false, "name the fields that the schema does not know. A name may be "+
-		"personal data, such as an e-mail address")
+	names := cmd.Flags().Bool("names", false, "name unknown fields; such a name may be a personal value")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, set, err := env.load()
 		if err != nil {

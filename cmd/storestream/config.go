@@ -11,7 +11,7 @@ import (
 func configCommand(env *environment) *cobra.Command {
 	show := &cobra.Command{
 		Use:   "show",
-		Short: "Print the configuration in force with the origin of each value",
+		Short: "Print the settings in force, and their origin",
 		Long: `Prints every key with its value and the value's origin: the default, a line of
 the file, an environment variable or a flag. Below it prints the variables that
 name a proxy. It masks secrets. It reports every mistake, with exit status 2.`,
@@ -31,7 +31,7 @@ name a proxy. It masks secrets. It reports every mistake, with exit status 2.`,
 	}
 	schema := &cobra.Command{
 		Use:   "schema",
-		Short: "Print the JSON Schema of the configuration file, for editors",
+		Short: "Print the JSON Schema of the configuration file",
 		Long: `Prints the JSON Schema (draft 2020-12) of the configuration file: every key
 with its type, values, default and meaning. With it an editor completes keys
 and marks mistakes. Write it beside the file, and begin the file with the line

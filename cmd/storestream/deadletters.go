@@ -27,6 +27,7 @@ func deadLettersCommand(env *environment) *cobra.Command {
 
 // deadLetters are those of one resource and reason, as `dead-letters list -o json` prints them.
 type deadLetters struct {
+	// Resource is the name of the resource.
 	Resource string `json:"resource"`
 	watermark.DeadLetters
 }
@@ -38,7 +39,7 @@ func deadLettersList(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "list [RESOURCE]",
 		ValidArgs: schemas.Names(),
-		Short:     "List the dead letters by field and reason",
+		Short:     "List dead letters by field and reason",
 		Long: fmt.Sprintf(`Lists the dead letters by field and reason: how many rows, when the first and
 the last of these letters were written, and the newest rows (with -o json %d
 ids at most). A row without a usable id has 16 digits of a hash in place of its
@@ -98,7 +99,7 @@ func deadLettersShow(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "show RESOURCE ID",
 		ValidArgs: schemas.Names(),
-		Short:     "Print one dead letter with its reason and its row",
+		Short:     "Print one dead letter",
 		Long: `Prints one dead letter by its ID in dead-letters list: its place in the topic,
 the field, the reason, and the row. Personal fields are masked unless
 dead_letters.rows is full. With --mask it leaves out the row. "storestream row"
@@ -111,7 +112,7 @@ also asks the service.`,
 			return resourceArgs(1, 1)(cmd, args[:1])
 		},
 	}
-	cmd.Flags().BoolVar(&mask, "mask", false, "leave out the row")
+	cmd.Flags().BoolVar(&mask, "mask", false, "hide the row")
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return env.inKafka(cmd, func(_ *config.Config, _ *schemas.Set, cluster *producer.Cluster) error {
@@ -142,7 +143,7 @@ func deadLettersRetry(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "retry RESOURCE [ID...]",
 		ValidArgs: schemas.Names(),
-		Short:     "Look up rows with dead letters, publish the good ones",
+		Short:     "Publish rows with dead letters that fit now",
 		Long: fmt.Sprintf(`Asks the running instance to look up rows with dead letters in the service: %d
 at most by id, or all of the resource. If a row can be published now, the
 instance publishes it and takes out its letter. If a row is gone, it takes out

@@ -183,7 +183,7 @@ func jsonFlag(cmd *cobra.Command) *bool {
 	var form string
 	asJSON := new(bool)
 	cmd.Flags().StringVarP(&form, "output", "o", "",
-		"`form` of the output: json. Without: text for people")
+		"`form` of the output: json")
 	forms := cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveNoFileComp)
 	_ = cmd.RegisterFlagCompletionFunc("output", forms) // the flag is there
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {

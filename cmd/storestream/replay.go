@@ -30,7 +30,7 @@ func replayCommand(env *environment) *cobra.Command {
 		DisableFlagsInUseLine: true,
 		ValidArgs:             schemas.Names(),
 		Args:                  resourceArgs(0, math.MaxInt),
-		Short:                 "Publish some rows again, while polls go on",
+		Short:                 "Publish some rows again",
 		Long: fmt.Sprintf(`Asks the running instance to publish rows again: those with updated_at in a
 range, or %d at most by id. A consumer sees each of them once more. Polls go
 on, and settled does not move. TIME is RFC 3339, or a day (its start in UTC).
@@ -47,9 +47,9 @@ To read everything from a time on again, use watermark reset.`, watermark.MostRe
 		Example: "  storestream replay orders --from 2026-11-20 --to 2026-11-21\n" +
 			"  storestream replay orders --ids 1,2,3 --yes --wait",
 	}
-	cmd.Flags().StringVar(&from, "from", "", "rows with updated_at at or after `TIME`")
-	cmd.Flags().StringVar(&to, "to", "", "rows with updated_at before `TIME`. Without: now")
-	cmd.Flags().StringSliceVar(&ids, "ids", nil, "rows with these ids: `ID,...`")
+	cmd.Flags().StringVar(&from, "from", "", "rows updated at this `TIME` or later")
+	cmd.Flags().StringVar(&to, "to", "", "rows updated before this `TIME` (default: now)")
+	cmd.Flags().StringSliceVar(&ids, "ids", nil, "the rows `ID,...`")
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		err := o.rows(cmd, ids)
@@ -64,7 +64,7 @@ To read everything from a time on again, use watermark reset.`, watermark.MostRe
 			return o.explainPart(cmd.Context(), env, cluster, names)
 		})
 	}
-	cmd.AddCommand(requestsList(env, "replay list", "List the replays and retries of the last seven days",
+	cmd.AddCommand(requestsList(env, "replay list", "List replays and retries",
 		watermark.Replays, watermark.Retries, watermark.Reset), replayCancel(env))
 	return cmd
 }
@@ -143,7 +143,7 @@ func replayCancel(env *environment) *cobra.Command {
 		Use:       "cancel RESOURCE...",
 		ValidArgs: schemas.Names(),
 		Args:      resourceArgs(0, math.MaxInt),
-		Short:     "End all replays and retries of a resource",
+		Short:     "End all replays and retries",
 		Long: `Asks the running instance to end all replays and retries of the resource, also
 those that wait and the replay of a watermark reset. It lists them before it
 asks. It publishes no further row again. After a reset, settled returns to its

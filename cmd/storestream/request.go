@@ -36,12 +36,12 @@ func (o *order) flags(cmd *cobra.Command) {
 		cmd.Flags().BoolVar(&o.all, "all", false, "all enabled resources")
 	}
 	if o.Kind == watermark.Sweeps || o.Kind == watermark.Erases {
-		cmd.Flags().IntVar(&o.ConfirmedDeletes, confirmDeletes, 0, "confirm that the service has "+
-			"deleted up to `N` more rows of each resource: delete them beyond the day's limit")
+		cmd.Flags().IntVar(&o.ConfirmedDeletes, confirmDeletes, 0,
+			"allow up to `N` deletions of each resource beyond the day's budget")
 	}
-	cmd.Flags().StringVar(&o.Why, "why", "", "`TEXT` that tells others the reason, one line of 200 bytes at most")
-	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "begin without a question")
-	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until the request is done")
+	cmd.Flags().StringVar(&o.Why, "why", "", "the reason: one line of `TEXT`, 200 bytes at most")
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until it is done")
 }
 
 // send writes a request for each of names, or with --all for each enabled resource, once a person has said

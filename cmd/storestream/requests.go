@@ -22,7 +22,7 @@ import (
 )
 
 func requestsCommand(env *environment) *cobra.Command {
-	return requestsList(env, "requests", "List the requests, who made them, and why",
+	return requestsList(env, "requests", "List the requests and their results",
 		watermark.Kinds...)
 }
 
@@ -66,8 +66,10 @@ says how far to trust them.`,
 
 // asked is a request and its result.
 type asked struct {
+	// ID is the offset in the requests topic.
 	ID int64 `json:"id"`
 	watermark.Request
+	// Result is the outcome in words.
 	Result string `json:"result"`
 }
 

@@ -39,9 +39,9 @@ service differ, 4 not up to date.`,
 		topicsCommand(env), configCommand(env))
 	flags := root.PersistentFlags()
 	flags.StringVar(&env.configFile, "config", env.usualConfig(),
-		"the configuration, a YAML `file`. Without: "+config.FileVariable+", or ./"+usualFile)
+		"YAML `file`, by default "+config.FileVariable+" or ./"+usualFile)
 	flags.StringArrayVar(&env.set, "set", nil,
-		"`KEY=VALUE` of one key of the configuration. It wins over file and environment")
+		"set one key: `KEY=VALUE`, such as log.level=debug")
 	_ = root.RegisterFlagCompletionFunc("set", completeKeys) // the flag is there
 	root.SetVersionTemplate("storestream {{.Version}}\n")
 	root.SetUsageTemplate(strings.NewReplacer(".FlagUsages", ".FlagUsagesWrapped 80",

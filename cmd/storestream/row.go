@@ -22,7 +22,7 @@ func rowCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "row RESOURCE ID",
 		ValidArgs: schemas.Names(),
-		Short:     "Compare one row of the topic with the service",
+		Short:     "Compare one row of topic and service",
 		Long: `Reads a row in the topic and in the service, reads its dead letter, and
 compares the fields. If they differ, it says why, as far as it can tell. It
 changes nothing and needs no running instance.

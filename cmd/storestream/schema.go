@@ -28,7 +28,7 @@ func schemaShow(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "show RESOURCE",
 		ValidArgs: schemas.Names(),
-		Short:     "Print the Avro schema of a resource",
+		Short:     "Print the Avro schema of a resource's values",
 		Example:   "  storestream schema show orders > Order.avsc",
 		Args:      resourceArgs(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -56,7 +56,7 @@ func schemaShow(env *environment) *cobra.Command {
 func schemaRegister(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "register",
-		Short: "Register the schemas of all resources at the registry",
+		Short: "Register all schemas",
 		Long: `Registers the key and value schemas of every resource as <topic>-key and
 <topic>-value. You need it if registry.auto_register is false. Schemas that are
 registered stay as they are.
@@ -73,7 +73,7 @@ check this, and warns.`,
 func schemaCheck(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
-		Short: "Ask the registry whether the schemas are compatible",
+		Short: "Ask the registry whether it accepts the schemas",
 		Long: `Asks the registry about the key and value schema of every resource: is it
 registered, and if not, would the registry accept it? It registers none.
 

@@ -17,7 +17,7 @@ func sweepCommand(env *environment) *cobra.Command {
 		Use:       "sweep RESOURCE...",
 		ValidArgs: schemas.Names(),
 		Args:      resourceArgs(0, math.MaxInt),
-		Short:     "Have the running instance compare and repair a topic",
+		Short:     "Compare the whole topic with the service, and repair it",
 		Long: `Asks the running instance to compare the whole topic with the service and to
 repair the topic. A sweep finds the changes that no poll can see: updates that
 left updated_at alone, rows that came too late, and records of other programs.

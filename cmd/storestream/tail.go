@@ -31,10 +31,10 @@ It shows personal data. With --mask it shows "***" in its place.`,
 			"  storestream tail users -n 10 -o json | jq .value.city",
 		Args: resourceArgs(1, 1),
 	}
-	cmd.Flags().BoolVar(&beginning, "from-beginning", false, "print all records of the topic, and then new ones")
+	cmd.Flags().BoolVar(&beginning, "from-beginning", false, "begin with everything that the topic holds")
 	cmd.Flags().BoolVar(&mask, "mask", false, "hide the values of personal fields")
-	cmd.Flags().IntVarP(&n, "lines", "n", 0, "print the last `N` records, by their time, and exit")
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "with -n: go on with new records")
+	cmd.Flags().IntVarP(&n, "lines", "n", 0, "only the last `many` records")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "with --lines: continue with new records")
 	cmd.MarkFlagsMutuallyExclusive("from-beginning", "lines")
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -84,12 +84,15 @@ func printRecord(env *environment, resource string, record watermark.Published, 
 			value = record.Value.AppendJSON(nil, mask)
 		}
 		return json.NewEncoder(env.rows).Encode(struct {
-			Resource  string          `json:"resource"`
-			ID        int64           `json:"id"`
-			Partition int32           `json:"partition"`
-			Offset    int64           `json:"offset"`
-			Time      time.Time       `json:"time"`
-			Value     json.RawMessage `json:"value"`
+			// Resource and ID are those of the row.
+			Resource string `json:"resource"`
+			ID       int64  `json:"id"`
+			// Partition, Offset and Time are the place and time of the record.
+			Partition int32     `json:"partition"`
+			Offset    int64     `json:"offset"`
+			Time      time.Time `json:"time"`
+			// Value is the row, or null for a tombstone.
+			Value json.RawMessage `json:"value"`
 		}{resource, record.ID, record.Partition, record.Offset, record.Time.Time(), value})
 	}
 	line := fmt.Appendf(nil, "%s  %s/%d  ", record.Time.Time().Format("2006-01-02T15:04:05.000Z"), resource,

@@ -21,7 +21,7 @@ func topicsCommand(env *environment) *cobra.Command {
 	var form, label string
 	export := &cobra.Command{
 		Use:   "export",
-		Short: "Print topics and rights for Kafka's tools, Strimzi or Terraform",
+		Short: "Print topics and access rights for other tools",
 		Long: `Prints the topics as storestream would create them, and the least rights of
 their users: storestream (kafka.sasl.username), a consumer ("analytics"),
 people on call ("oncall"), and "oncall-admin", who may also request sweeps and
@@ -36,8 +36,8 @@ storestream needs no right to do so. It asks no server.
 			"  storestream topics export --as terraform > topics.tf",
 		Args: cobra.NoArgs,
 	}
-	export.Flags().StringVar(&form, "as", "", "`FORM`: kafka, strimzi or terraform")
-	export.Flags().StringVar(&label, "cluster", "my-cluster", "with --as strimzi: `name` of the Kafka resource")
+	export.Flags().StringVar(&form, "as", "", "`form`: kafka, strimzi or terraform")
+	export.Flags().StringVar(&label, "cluster", "my-cluster", "`name` of the Kafka resource of Strimzi")
 	forms := map[string]func(*config.Config, *producer.Cluster, string) (string, error){
 		"kafka": exportKafka, "strimzi": exportStrimzi, "terraform": exportTerraform}
 	names := slices.Sorted(maps.Keys(forms))

@@ -26,7 +26,7 @@ func watermarkCommand(env *environment) *cobra.Command {
 func watermarkList(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "Say whether everything is up to date",
+		Short: "Show whether everything is up to date",
 		Long: `Prints for each resource
 
   SETTLED    every row with an earlier updated_at is published, and no such

@@ -36,9 +36,8 @@ published.`,
 			"  storestream watermark reset --all --to 2026-11-20T09:30:00Z --yes",
 	}
 	cmd.Flags().StringVar(&to, "to", "",
-		"publish rows from this `TIME` on, such as 2026-11-20")
-	cmd.Flags().StringVar(&o.Schema, "confirm-schema", "", "confirm that the table in this PostgreSQL "+
-		"`SCHEMA` is right, although its name led to another table before")
+		"rows updated at this `TIME` or later, such as 2026-11-20")
+	cmd.Flags().StringVar(&o.Schema, "confirm-schema", "", "accept the table or view of another PostgreSQL `SCHEMA`")
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		at, err := pastTime(cmd, "to", to, time.Now())

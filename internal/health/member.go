@@ -2,7 +2,9 @@ package health
 
 // Member is an instance of the consumer group, as the group has it.
 type Member struct {
-	Instance string   `json:"instance"`
-	Enabled  []string `json:"enabled"` // resources, sorted
-	Owned    []string `json:"owned"`   // of these, those that are its own
+	// Instance is the name of the instance.
+	Instance string `json:"instance"`
+	// Enabled and Owned are the resources that it may poll, and those that it polls. Both are sorted.
+	Enabled []string `json:"enabled"`
+	Owned   []string `json:"owned"`
 }

@@ -24,27 +24,36 @@ import (
 // Resource is all that is known of one resource: the record that /status.json and `watermark list` print.
 // Pointers are nil if a fact is not known.
 type Resource struct {
-	Name   string `json:"resource"`
-	Source string `json:"source"` // postgres or rest
-	// IntervalSeconds is the time from the start of one poll to that of the next, if the first does not take
-	// longer.
+	// Name is the name of the resource.
+	Name string `json:"resource"`
+	// Source is `postgres` or `rest`.
+	Source string `json:"source"`
+	// IntervalSeconds is `resources.*.interval`. It is the time from the start of one poll to that of the next, if
+	// the first does not take longer.
 	IntervalSeconds float64 `json:"interval_seconds"`
 
-	// Judge sets these. Why is "" if there is nothing to say. Since is when State began, if known. Remedy says
-	// what to do, if that is known. LagSeconds is Now minus Good.
-	State      State     `json:"state"`
-	UpToDate   bool      `json:"up_to_date"`
-	Why        string    `json:"why,omitzero"`
-	Since      time.Time `json:"since,omitzero"`
-	Remedy     string    `json:"remedy,omitzero"`
-	LagSeconds *float64  `json:"lag_seconds"`
+	// Judge sets the members from here to LagSeconds.
 
-	// Owner is the instance that has it, according to the group; "" if none has, or that is not known. Owned is
-	// set if it is the instance that answers.
+	// State is one of the [states](#states).
+	State State `json:"state"`
+	// UpToDate is set if the topic is up to date.
+	UpToDate bool `json:"up_to_date"`
+	// Why, Since and Remedy are reason and beginning of the state, and advice. They are zero if unknown, or if
+	// there is nothing to say.
+	Why    string    `json:"why,omitzero"`
+	Since  time.Time `json:"since,omitzero"`
+	Remedy string    `json:"remedy,omitzero"`
+	// LagSeconds is the age of the last pass that met every change. It is Now minus Good.
+	LagSeconds *float64 `json:"lag_seconds"`
+
+	// Owner is the instance that polls it, according to the group. It is "" if there is none, or that is not
+	// known.
 	Owner string `json:"owner"`
-	Owned bool   `json:"owned,omitzero"`
+	// Owned is set if that is the answering instance.
+	Owned bool `json:"owned,omitzero"`
 
-	// These are the watermark's (New).
+	// These are members of the watermark (New).
+
 	Settled   *schemas.Instant   `json:"settled"`
 	AsOf      *schemas.Instant   `json:"as_of"`
 	Rows      int64              `json:"rows"`
@@ -60,28 +69,32 @@ type Resource struct {
 	LastSweep *schemas.Instant   `json:"last_sweep"`
 	Swept     *watermark.Swept   `json:"swept,omitempty"`
 	Policies  watermark.Policies `json:"privacy,omitempty"`
-	// Pending are requests that no owner has accepted yet. Only the command line reads them.
+	// Pending lists requests that no owner has accepted. Only the command line reads them.
 	Pending []watermark.Request `json:"pending,omitempty"`
-	// DeadLetters are the rows that cannot be published, by reason.
+	// DeadLetters lists reasons of dead letters.
 	DeadLetters []watermark.DeadLetters `json:"dead_letters"`
 
-	// The rest is known of the instance that answers. Doing is its current activity, for people: "polling",
-	// "closing 2026-11-20".
+	// Only the instance that answers knows the rest.
+
+	// Doing and DoingSince are the current activity and its start. Examples are "polling" and "closing
+	// 2026-11-20".
 	Doing      string    `json:"doing,omitzero"`
 	DoingSince time.Time `json:"doing_since,omitzero"`
-	// Passes counts the complete passes since it took the resource over.
+	// Passes is the number of complete passes since takeover.
 	Passes int `json:"passes,omitzero"`
-	// Published counts the rows that it has published since it started.
+	// Published is the number of rows published since start.
 	Published int64 `json:"published,omitzero"`
-	// Requests counts its requests to the service by status code since then; "0" is no answer.
+	// Requests holds the requests to the service, by status code. They count from the start of the instance. "0"
+	// means no answer.
 	Requests map[string]int64 `json:"requests,omitempty"`
-	// UnknownFields counts the fields of the service that the schema does not know. They are not published.
+	// UnknownFields is the number of service fields that the schema lacks. They are not published.
 	UnknownFields int `json:"unknown_fields,omitzero"`
 	// Sweeping is the activity of the sweep in hand.
 	Sweeping *Sweeping `json:"sweeping,omitempty"`
-	// Settling is the open part behind settled.
-	Settling   *Settling `json:"settling,omitempty"`
-	DedupBytes int       `json:"dedup_bytes,omitzero"` // memory of dedup
+	// Settling is the open range after settled.
+	Settling *Settling `json:"settling,omitempty"`
+	// DedupBytes is the memory of deduplication.
+	DedupBytes int `json:"dedup_bytes,omitzero"`
 
 	// The facts by which Judge decides. Mark is the watermark: a new one if there is none, or if it cannot be
 	// read (Unreadable has the reason).
@@ -110,12 +123,13 @@ type Resource struct {
 
 // Sweeping is the activity of a sweep in hand, or of one that failed and is tried again.
 type Sweeping struct {
-	// Doing is its present activity ("reading", "looking again"), "" while it waits, and Since its beginning.
+	// Doing and Since are its activity and the start of it. Doing is "" while the sweep waits.
 	Doing string    `json:"doing,omitzero"`
 	Since time.Time `json:"since,omitzero"`
-	Rows  int       `json:"rows"` // of the source that it has read
-	Of    int       `json:"of"`   // records of the topic that it has read
-	// Error is the error of the last try. Next is when it tries again.
+	// Rows and Of are the source rows and topic records read so far.
+	Rows int `json:"rows"`
+	Of   int `json:"of"`
+	// Error and Next are error of the last try, and time of the next.
 	Error string    `json:"error,omitzero"`
 	Next  time.Time `json:"next,omitzero"`
 }

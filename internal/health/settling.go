@@ -8,31 +8,35 @@ import (
 
 // Settling is the open part of a resource behind settled. Over REST it has days.
 type Settling struct {
-	OverlapSeconds float64 `json:"overlap_seconds"` // as configured
-	// Days, over REST, are those that are not settled, in order, as the instance knows them that polls the
-	// resource. If there are many ranges of them, the ones before the last are left out.
+	// OverlapSeconds is `resources.*.overlap`.
+	OverlapSeconds float64 `json:"overlap_seconds"`
+	// Days lists ranges of unsettled days (REST). They are in order, and as the instance that polls the resource
+	// knows them. If there are many ranges, the ones before the last are left out.
 	Days []Days `json:"days,omitempty"`
-	// ByFloor is set if a poll of PostgreSQL reads only the open rows that have changed since the pass before.
+	// ByFloor is set if polls read only changed rows (PostgreSQL). These are the open rows that changed since the
+	// pass before.
 	ByFloor bool `json:"by_floor,omitzero"`
-	// Cursor is the updated_at at which a pass goes on that was cut short.
+	// Cursor is the updated_at at which an interrupted pass continues.
 	Cursor *schemas.Instant `json:"cursor,omitempty"`
-	// LoadsFrom and LoadsAt say how far a first load or a replay has come, by updated_at: LoadsFrom is where it
-	// began, nil if that is not known. Its end is now.
+	// LoadsFrom and LoadsAt are start and position of a load, by updated_at. The load is a first load or a replay.
+	// LoadsFrom is nil if it is not known. The end is now.
 	LoadsFrom *schemas.Instant `json:"loads_from,omitempty"`
 	LoadsAt   *schemas.Instant `json:"loads_at,omitempty"`
-	// LoadsPart says how far a first load or a replay has come that reads a table in the order of its blocks:
-	// the part of them that was read, from 0 to 1.
+	// LoadsPart is the part of the blocks that a load has read, 0 to 1. It is set if the table is read in the
+	// order of its blocks.
 	LoadsPart float64 `json:"loads_part,omitzero"`
 }
 
 // Days is a run of consecutive days with the same state.
 type Days struct {
-	From string `json:"from"`        // 2026-11-20
-	To   string `json:"to,omitzero"` // the last of them; "": there is no end
-	// State is unread (over, and not read whole yet), closed (read whole: it settles with the days before it),
-	// not_closed (it could not be read whole) or open (not over: each poll reads what changed).
+	// From and To are the first and last day. To is "" if there is no end. The form is 2026-11-20.
+	From string `json:"from"`
+	To   string `json:"to,omitzero"`
+	// State is `unread`, `closed`, `not_closed` or `open`. An unread day is over, and not read completely yet. A
+	// closed one is read completely: it settles with the days before it. A day is not_closed if it could not be
+	// read completely. An open day is not over: each poll reads its changes.
 	State string `json:"state"`
-	// Why a day cannot be closed, and Next when it is tried again.
+	// Why and Next are why it cannot be closed, and the next try.
 	Why  string    `json:"why,omitzero"`
 	Next time.Time `json:"next,omitzero"`
 }

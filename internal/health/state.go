@@ -5,20 +5,20 @@ type State string
 
 // The states of a resource, and Deferred, which is a state of rows.
 const (
-	Following       State = "following"        // passes complete, nothing is wrong
-	SettlingDelayed State = "settling_delayed" // passes complete, but settled stands still
-	Replaying       State = "replaying"        // it publishes again from a time on
+	Following       State = "following"        // passes complete without a fault
+	SettlingDelayed State = "settling_delayed" // passes complete, but settled does not move
+	Replaying       State = "replaying"        // it publishes rows again
 	Paused          State = "paused"           // a person asked for a pause
-	Resuming        State = "resuming"         // its owner has not completed a pass yet
-	FirstLoad       State = "first_load"       // the first pass has not read all that it can yet
-	Behind          State = "behind"           // no pass has met every change for a while
+	Resuming        State = "resuming"         // its owner has not completed a pass
+	FirstLoad       State = "first_load"       // the first pass is not complete
+	Behind          State = "behind"           // no pass has met every change for three intervals and ten seconds
 	Failing         State = "failing"          // polls fail, and are tried again
 	Blocked         State = "blocked"          // it publishes nothing, or not all, until a person acts
-	Incomplete      State = "incomplete"       // passes complete, but too many rows have dead letters
-	Stalled         State = "stalled"          // another instance has it, and does not write the watermark
-	Unowned         State = "unowned"          // no instance of the group has it
+	Incomplete      State = "incomplete"       // more than 5 rows, or more than one in a thousand, have dead letters
+	Stalled         State = "stalled"          // its owner has not written the watermark for two minutes, or three intervals
+	Unowned         State = "unowned"          // no instance has it
 	Unreadable      State = "unreadable"       // another program wrote its watermark
-	Unknown         State = "unknown"          // the group has not said yet which instance has it
+	Unknown         State = "unknown"          // the group has not said which instance has it
 
 	Deferred State = "deferred" // a row waits for its second look, and settling for it
 )

@@ -56,37 +56,36 @@ func newResource(reg prometheus.Registerer, name string) *Resource {
 			ConstLabels: labels})
 	}
 	requests := counters("http_requests_total",
-		"Requests to the service by status code. 0 means no answer.", "code", "200")
+		"Requests to the service, by status code. 0 means no answer.", "code", "200")
 	return &Resource{
 		SweepInterval: declare.NewGauge(prometheus.GaugeOpts{Namespace: "storestream", ConstLabels: labels,
-			Name: "sweep_interval_seconds", Help: "sweep.interval. 0: sweeps run only on request."}),
+			Name: "sweep_interval_seconds", Help: "The setting sweep.interval. 0: sweeps run only on request."}),
 		RowsRead:      counter("rows_read_total", "Rows read from the source, repeats included."),
 		RowsPublished: counter("rows_published_total", "Rows committed to the topic."),
-		LateRows:      counter("late_rows_total", "Rows that a sweep found and no poll had."),
-		DedupFull: counter("dedup_full_total", "Polls that ended because the rows that have to be remembered "+
-			"fill poll.memory: the resource is blocked."),
+		LateRows:      counter("late_rows_total", "Rows that a sweep found and polls had missed."),
+		DedupFull:     counter("dedup_full_total", "Polls that ended because poll.memory is full."),
 		RateLimited: counter("rate_limited_seconds_total",
-			"Seconds waited because the service asked for fewer requests."),
-		PagePasses: counter("page_passes_total", "Passes over the pages of a day that did not fit one page."),
-		SQLTimeouts: counter("sql_timeouts_total", "Statements that the database cancelled, or that ended badly "+
-			"after a second or more."),
+			"Seconds of waiting for the service's rate limit."),
+		PagePasses: counter("page_passes_total", "Passes over days that do not fit one page."),
+		SQLTimeouts: counter("sql_timeouts_total", "Statements that PostgreSQL cancelled, or that failed after a "+
+			"second or more."),
 		PollDuration: declare.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "storestream", Name: "poll_duration_seconds", ConstLabels: labels,
-			Help:    "How long a poll took, from its start to its last commit.",
+			Help:    "Duration of a poll.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 2.5, 14),
 		}),
 		Suppressed: counters("rows_suppressed_total", "Rows read and not published.", "reason",
 			Repeat, BeforeStart, Deferred).WithLabelValues,
 		DeadLetters: counters("dead_letters_total", "Rows written to the dead-letter topic.", "reason",
 			"row").WithLabelValues,
-		Polls: counters("polls_total", "Polls by outcome: ok, failed, blocked (the resource is blocked).",
+		Polls: counters("polls_total", "Polls, by outcome: ok, failed or blocked.",
 			"outcome", "ok", "failed", "blocked").WithLabelValues,
-		SweepDifferences: counters("sweep_differences_total", "Differences found by sweeps: missing, stale, extra.",
+		SweepDifferences: counters("sweep_differences_total", "Differences that sweeps found: missing, stale, extra.",
 			"kind", "missing", "stale", "extra").WithLabelValues,
-		ReadAsNull: counters("values_read_as_null_total", "Values that were read as null because they are NaN, "+
-			"infinite, false or an empty time, in fields that may be null.", "field").WithLabelValues,
-		unknown: counter("unknown_fields_total", "Fields of the service that the schema does not know, once a "+
-			"name, and "+strconv.Itoa(schemas.MaxUnknown)+" at most."),
+		ReadAsNull: counters("values_read_as_null_total", "Values read as null: NaN, infinite, false or an empty "+
+			"time.", "field").WithLabelValues,
+		unknown: counter("unknown_fields_total", "Fields that the schema does not have, "+
+			strconv.Itoa(schemas.MaxUnknown)+" at most."),
 		HTTPRequests: requests.WithLabelValues, requests: requests, names: map[string]bool{},
 	}
 }

@@ -37,37 +37,31 @@ func (s states) collect(ch chan<- prometheus.Metric, r *health.Resource) {
 	}
 	if r.LagSince != nil { // zero would say that the resource is fresh
 		lag := schemas.InstantOf(time.Now()).Sub(*r.LagSince)
-		gauge("freshness_lag_seconds", max(0, lag.Seconds()), "Now minus the start of the last pass that met "+
-			"every change before it; grows while failing, small while idle.")
+		gauge("freshness_lag_seconds", max(0, lag.Seconds()), "Age of the last pass that met every change.")
 	}
-	gauge("poll_interval_seconds", r.IntervalSeconds, "resources.*.interval.")
+	gauge("poll_interval_seconds", r.IntervalSeconds, "The setting resources.*.interval.")
 	gauge("settled_timestamp_seconds", seconds(r.Settled),
-		"All rows with an earlier updated_at are published, and no more can appear. 0: unknown.")
+		"The watermark's settled time, as Unix time. 0: unknown.")
 	gauge("swept_timestamp_seconds", seconds(health.Known(r.Mark.SweptSince())),
-		"When the last sweep ended. Before that, when the first one became due. 0: unknown.")
+		"When the last sweep ended, or the first one became due. 0: unknown.")
 	gauge("first_load", is(r.AsOf == nil && (r.Polling || r.Written != nil)),
-		"1 while no complete pass has ended yet.")
+		"1 until the first complete pass has ended.")
 	gauge("owned", is(r.Polling), "1 while this instance polls the resource.")
-	gauge("dedup_bytes", float64(r.DedupBytes), "Memory of the rows that later reads may return again.")
-	gauge("dead_letters_in_topic", float64(r.Letters()), "Rows that are in the dead-letter topic now.")
+	gauge("dedup_bytes", float64(r.DedupBytes), "Memory of deduplication.")
+	gauge("dead_letters_in_topic", float64(r.Letters()), "Rows in the dead-letter topic now.")
 	gauge("settling_delayed", is(r.State == health.SettlingDelayed),
-		"1 in the state settling_delayed: polls succeed and settled stands still. The status page has the reason.")
-	gauge("blocked", is(r.State == health.Blocked), "1 in the state blocked: polls stop at a fault that a "+
-		"person has to correct, or at a limit. No rows are published, or all but those that the status page and "+
-		"`watermark list` name. Every instance reports it.")
-	gauge("incomplete", is(r.State == health.Incomplete), "1 in the state incomplete: polls succeed, and more "+
-		"than 5 rows, or more than one in a thousand, have dead letters. Every instance reports it.")
-	gauge("paused", is(r.State == health.Paused), "1 in the state paused: a person asked for a pause. "+
-		"Every instance reports it.")
-	gauge("stalled", is(r.State == health.Stalled), "1 in the state stalled: an instance has the resource, "+
-		"according to the consumer group, and its watermark is not written. Every other instance reports it.")
+		"1 in the state settling_delayed.")
+	gauge("blocked", is(r.State == health.Blocked), "1 in the state blocked.")
+	gauge("incomplete", is(r.State == health.Incomplete), "1 in the state incomplete.")
+	gauge("paused", is(r.State == health.Paused), "1 in the state paused.")
+	gauge("stalled", is(r.State == health.Stalled), "1 in the state stalled.")
 
 	swept := cmp.Or(r.Swept, &watermark.Swept{})
 	gauge("sweep_left", is(swept.Left != ""),
-		"1 while the last sweep left differences as they are. `watermark list` names them with the reason.")
+		"1 if the last sweep left differences.")
 	found := map[string]int{"missing": swept.Missing, "stale": swept.Stale, "extra": swept.Extra}
 	for kind, rows := range found {
-		gauge("sweep_found", float64(rows), "Rows that the last sweep found to differ: missing, stale, extra.",
+		gauge("sweep_found", float64(rows), "Rows that differed in the last sweep: missing, stale, extra.",
 			kind)
 	}
 }

@@ -46,16 +46,16 @@ type Comparison struct {
 
 // Report is the figures of a comparison. In JSON it has those that `verify -o json` prints.
 type Report struct {
-	// SourceRows and TopicRows were compared. DeadLetters counts the source's rows that cannot be published.
-	// They are not among SourceRows. Nameless counts those of them that have no usable id, so they match no row
-	// of the topic.
-	SourceRows  int `json:"source_rows"`
-	TopicRows   int `json:"topic_rows"`
+	// SourceRows and TopicRows are the numbers of compared rows.
+	SourceRows int `json:"source_rows"`
+	TopicRows  int `json:"topic_rows"`
+	// DeadLetters is the number of rows that cannot be published. They are not among SourceRows.
 	DeadLetters int `json:"dead_letters"`
-	Nameless    int `json:"-"`
-	// InFlight rows differed in the first reading and no longer at a later look.
+	// Nameless is the number of those that have no usable id, so they match no row of the topic.
+	Nameless int `json:"-"`
+	// InFlight is the number of rows that differed at first and not later.
 	InFlight int `json:"in_flight"`
-	// Foreign records have a key that is no row's. They are no difference, but consumers meet them.
+	// Foreign is the number of records whose key is no row's. They are no difference, but consumers meet them.
 	Foreign int `json:"foreign"`
 	// Unread counts batches of another program that could not be read. They may hold any row's key.
 	Unread int `json:"-"`

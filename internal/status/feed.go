@@ -20,13 +20,16 @@ const (
 
 // Upsert is a row that was published, or deleted.
 type Upsert struct {
-	At       time.Time `json:"at"` // when its transaction was committed
-	Resource string    `json:"resource"`
-	ID       int64     `json:"id"`
-	Gone     bool      `json:"gone,omitzero"` // a tombstone
-	// Fields are names and values in the order of the schema, without id and null values. Fields is nil if
-	// values are not shown (Board.ShowValues). Personal values are "***". Values are text, so that readers of
-	// the JSON do not make floats of money.
+	// At is when it was committed.
+	At time.Time `json:"at"`
+	// Resource and ID are those of the row.
+	Resource string `json:"resource"`
+	ID       int64  `json:"id"`
+	// Gone is set for a tombstone.
+	Gone bool `json:"gone,omitzero"`
+	// Fields lists names and values, with `http.show_rows`. They are in the order of the schema, without id and
+	// null values. Fields is nil if values are not shown (Board.ShowValues). Personal values are "***". Values are
+	// text, so that readers of the JSON do not make floats of money.
 	Fields [][2]string `json:"fields,omitempty"`
 }
 

@@ -14,52 +14,58 @@ import (
 //
 // It holds no secrets, and values of rows only in Latest, where personal fields read "***".
 type Snapshot struct {
-	Instance string    `json:"instance"`
-	Group    string    `json:"group,omitzero"`
-	Version  string    `json:"version"`
-	Started  time.Time `json:"started"`
-	Now      time.Time `json:"now"` // set by the Board, by this instance's clock
-	// DeadLettersTopic holds the rows that cannot be published.
+	// Instance, Group and Version are the answering instance, its consumer group, and its version.
+	Instance string `json:"instance"`
+	Group    string `json:"group,omitzero"`
+	Version  string `json:"version"`
+	// Started and Now are the times of the program's start and this answer. The Board sets Now, by this instance's
+	// clock.
+	Started time.Time `json:"started"`
+	Now     time.Time `json:"now"`
+	// DeadLettersTopic is the topic of rows that cannot be published.
 	DeadLettersTopic string `json:"dead_letters_topic,omitzero"`
-	// Waiting is why the whole instance waits ("broker 127.0.0.1:9092: connection refused"). It is empty once
-	// the instance is a member of its group.
+	// Waiting is why the whole instance waits. An example is "broker 127.0.0.1:9092: connection refused". It is
+	// empty once the instance is a member of its group.
 	Waiting string `json:"waiting,omitzero"`
-	// Notices are sentences about the instance or its group that a person should know.
+	// Notices lists sentences about the instance or its group. A person should know them.
 	Notices []string `json:"notices,omitempty"`
-	// Service is the way to the REST service. It is nil if no resource is read over REST.
+	// Service is the connection to the REST service. It is nil if no resource is read over REST.
 	Service *Service `json:"service,omitempty"`
-	// Members are the instances of the group, as the group last said.
-	Members   []health.Member   `json:"members,omitempty"`
-	Resources []health.Resource `json:"resources"` // the enabled ones
-	// Latest is set by Board.Document.
-	Latest []Upsert `json:"latest,omitempty"` // the newest first
+	// Members lists the instances of the group. They are as the group last said.
+	Members []health.Member `json:"members,omitempty"`
+	// Resources lists the enabled resources.
+	Resources []health.Resource `json:"resources"`
+	// Latest lists some of the newest records, newest first. Board.Document sets it.
+	Latest []Upsert `json:"latest,omitempty"`
 }
 
 // Service is the way to the REST service, for all resources of this instance together.
 type Service struct {
-	// Allowed is the rate that the client keeps to now. It is lower than Ceiling after the service has refused
-	// requests for their rate.
+	// Allowed and Ceiling are the current request rate, and `store.max_requests_per_second`. Allowed is lower
+	// after the service has refused requests for their rate.
 	Allowed float64 `json:"allowed_per_second"`
-	Ceiling float64 `json:"ceiling_per_second"` // store.max_requests_per_second
-	// RefusedSince is when the service began to refuse.
+	Ceiling float64 `json:"ceiling_per_second"`
+	// RefusedSince and RefusedUntil are the bounds of the time in which requests are refused. RefusedUntil is when the
+	// longest pause of a resource ends. The service asked for it, or it is our own.
 	RefusedSince time.Time `json:"refused_since,omitzero"`
-	// RefusedUntil is when the longest pause of a resource ends. The service asked for it, or it is our own.
 	RefusedUntil time.Time `json:"refused_until,omitzero"`
-	// ClockSkewSeconds is the service's clock minus ours, to about a second; absent if the service does not send
-	// its clock.
+	// ClockSkewSeconds is the service's clock minus ours. It is exact to about a second, and nil if the service
+	// does not send its clock.
 	ClockSkewSeconds *float64 `json:"clock_skew_seconds,omitempty"`
-	// Dialect is what is known of the questions that the service's document leaves open.
+	// Dialect lists the questions that the service's document leaves open.
 	Dialect []Property `json:"dialect,omitempty"`
 }
 
 // Property is a question that the service's document leaves open, and what is known of it.
 type Property struct {
-	Name     string `json:"name"` // store.dialect.<name>
+	// Name and Question are the key below `store.dialect`, and the question.
+	Name     string `json:"name"`
 	Question string `json:"question"`
-	// Value is empty if it is not known.
+	// Value and Set are the answer, and whether the configuration gives it.
 	Value string `json:"value,omitzero"`
-	Set   bool   `json:"set,omitzero"` // by the configuration
-	// Evidence says which answer has shown it, or contradicted what was known, and Since is when.
+	Set   bool   `json:"set,omitzero"`
+	// Evidence and Since say which answer of the service showed it, and when. It may also have contradicted the
+	// answer that was known before.
 	Evidence string    `json:"evidence,omitzero"`
 	Since    time.Time `json:"since,omitzero"`
 }

@@ -5,7 +5,7 @@ import "github.com/storestream/storestream/schemas"
 // Deleted counts the rows that were deleted from the topic on one UTC day without a confirmation. It is part
 // of the watermark, so a takeover or a restart does not reset the day's budget.
 type Deleted struct {
-	// Day is the first instant of that day.
+	// Day and Rows are the UTC day and its unconfirmed deletions. Day is its first instant.
 	Day  schemas.Instant `json:"day"`
 	Rows int             `json:"rows"`
 }

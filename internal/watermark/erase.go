@@ -4,6 +4,7 @@ import "github.com/storestream/storestream/schemas"
 
 // Erase is a row to delete from the topic once the source has it no longer. A request named it.
 type Erase struct {
+	// Request, RequestUID and ID are the ids of request and row.
 	Request    int64  `json:"request"`
 	RequestUID string `json:"request_uid,omitempty"`
 	ID         int64  `json:"id"`
@@ -13,10 +14,12 @@ type Erase struct {
 
 // Erased is the result of an Erase.
 type Erased struct {
-	Request    int64           `json:"request"`
-	RequestUID string          `json:"request_uid,omitempty"`
-	ID         int64           `json:"id"`
-	At         schemas.Instant `json:"at"`
+	// Request, RequestUID and ID are as in `erase`.
+	Request    int64  `json:"request"`
+	RequestUID string `json:"request_uid,omitempty"`
+	ID         int64  `json:"id"`
+	// At is when it ended.
+	At schemas.Instant `json:"at"`
 	// Left is why the row stays. It is "" if the topic has a tombstone for it.
 	Left string `json:"left,omitempty"`
 }

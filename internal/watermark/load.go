@@ -6,15 +6,15 @@ import "github.com/storestream/storestream/schemas"
 // earlier than Before in the blocks before Block are published. It never changes: the next place is another
 // Load.
 type Load struct {
-	// File identifies the file that holds the table, and its cluster and database.
+	// File identifies the table's file. It has the cluster and the database, too.
 	File string `json:"file"`
-	// Block is the first block that is not read to its end. Blocks is the number of blocks to read.
+	// Block and Blocks are the next block, and the number of blocks. Block may be read in part.
 	Block  int64 `json:"block"`
 	Blocks int64 `json:"blocks"`
-	// Before is where the passes begin that follow the load.
+	// Before is the updated_at from which polls read the rows.
 	Before schemas.Instant `json:"before"`
-	// After is the last row that was read of Block, in the order (updated_at, id): its updated_at in
-	// PostgreSQL's microseconds, and its id. Nil means none.
+	// After holds updated_at and id of the last row. It is the last one read of Block, in the order (updated_at,
+	// id). The updated_at is in PostgreSQL's microseconds. Nil means none.
 	After *[2]int64 `json:"after,omitempty"`
 }
 

@@ -5,25 +5,27 @@ import "github.com/storestream/storestream/schemas"
 // Part is a replay of a part of a resource that is not finished yet: the rows of a range, or named ones. It
 // has published the rows that have a record in the data topic from Ends on. Or it is a retry of named rows.
 type Part struct {
-	Request    int64           `json:"request"`
-	RequestUID string          `json:"request_uid,omitempty"`
-	Kind       Kind            `json:"kind"` // Replays or Retries
-	At         schemas.Instant `json:"at"`
-	// From and To bound the updated_at of its rows, To not included.
+	// Request, RequestUID and Kind are those of its request.
+	Request    int64  `json:"request"`
+	RequestUID string `json:"request_uid,omitempty"`
+	Kind       Kind   `json:"kind"`
+	// At is when the owner accepted it.
+	At schemas.Instant `json:"at"`
+	// From and To are the bounds of the updated_at of its rows, To excluded.
 	From schemas.Instant `json:"from"`
 	To   schemas.Instant `json:"to"`
-	// IDs are the only rows of it, if not nil. Without them a retry is of all rows that have dead letters.
+	// IDs lists its only rows. Without them a retry is of all rows that have dead letters.
 	IDs []int64 `json:"ids,omitempty"`
-	// Ends are the data partitions' end offsets when it was accepted, by partition.
+	// Ends holds the end offsets of the data partitions at that time.
 	Ends []int64 `json:"ends"`
-	// Next is the first id that is not dealt with yet, or nil at the start.
+	// Next is the first id that is not dealt with. It is nil at the start.
 	Next *int64 `json:"next,omitempty"`
-	// Rows were published again, Left ones were not. Left of a retry are named rows without a dead letter. It
-	// has Of rows at most; 0: they are not counted yet.
+	// Rows, Left and Of are the numbers of published, skipped and all rows. Left of a retry are named rows without
+	// a dead letter. Of is the most that there can be, and 0 before they are counted.
 	Rows int64 `json:"rows"`
 	Left int64 `json:"left,omitempty"`
 	Of   int64 `json:"of,omitempty"`
-	// Failure is why the last try failed, and when the next one begins, in words for people.
+	// Failure is why the last try failed. It also says when the next one begins.
 	Failure string `json:"failure,omitempty"`
 }
 

@@ -4,11 +4,9 @@ import "github.com/storestream/storestream/schemas"
 
 // Proof is what an answer of the service has shown of a question that its document leaves open.
 type Proof struct {
-	// Value is the answer to the question. "" means that an earlier proof was contradicted, and the value is
-	// unknown again.
+	// Value is the answer. It is "" if a later answer contradicted an earlier proof.
 	Value string `json:"value"`
-	// Evidence says for people which answer showed it.
-	Evidence string `json:"evidence,omitempty"`
-	// Since is when, by the clock of the instance that met that answer.
-	Since schemas.Instant `json:"since"`
+	// Evidence and Since say which answer showed it, and when. The clock is that of the instance that met it.
+	Evidence string          `json:"evidence,omitempty"`
+	Since    schemas.Instant `json:"since"`
 }

@@ -28,24 +28,30 @@ type Request struct {
 	ID int64 `json:"-"`
 	// Topic is the topic of the record, or "" if it was not read from one.
 	Topic string `json:"-"`
-	// UID is the request's own id, which is random.
-	UID      string `json:"uid"`
+	// UID is a random id.
+	UID string `json:"uid"`
+	// Resource is the key of the record.
 	Resource string `json:"resource"`
-	Kind     Kind   `json:"kind"`
-	// From and To are those of a reset or a replay. Each of a replay's may be nil. To also ends a pause.
+	// Kind is `reset`, `sweep`, `erase`, `replay`, `retry`, `cancel`, `pause` or `resume`.
+	Kind Kind `json:"kind"`
+	// From is the first updated_at of a replay.
 	From *schemas.Instant `json:"from,omitempty"`
-	To   *schemas.Instant `json:"to,omitempty"`
-	// Schema, of a reset, is the schema of PostgreSQL in which another table or view of the resource's name is
-	// right. "": the one before.
+	// To is the start of a reset, or the end of a replay or a pause. A replay's may be nil.
+	To *schemas.Instant `json:"to,omitempty"`
+	// Schema is the confirmed PostgreSQL schema of a reset. Another table or view of the resource's name is right
+	// there. "" means the one before.
 	Schema string `json:"schema,omitempty"`
-	// ConfirmedDeletes is how many rows a sweep or an erase may delete beyond the day's budget. An erase is
-	// confirmed only if it confirms all its rows.
+	// ConfirmedDeletes is how many deletions beyond the day's budget are allowed. They are of a sweep or an erase.
+	// An erase is confirmed only if it confirms all its rows.
 	ConfirmedDeletes int `json:"confirmed_deletes,omitempty"`
-	// Rows are the ids of an erase, MostErased at most, or of a replay or retry, MostReplayed at most.
-	Rows []int64         `json:"rows,omitempty"`
-	By   string          `json:"by"` // user@host
-	At   schemas.Instant `json:"at"`
-	// Why is the reason that the user gave, a line of MostWhy bytes at most.
+	// Rows lists the ids of an erase (20 at most), a replay or a retry (100). The limits are MostErased and
+	// MostReplayed.
+	Rows []int64 `json:"rows,omitempty"`
+	// By is `user@host`, as the writer claims.
+	By string `json:"by"`
+	// At is when it was written.
+	At schemas.Instant `json:"at"`
+	// Why is the reason, one line of at most 200 bytes. The limit is MostWhy.
 	Why string `json:"why,omitempty"`
 }
 

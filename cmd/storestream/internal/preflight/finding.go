@@ -24,12 +24,16 @@ const (
 
 // Finding is one thing that was tried.
 type Finding struct {
+	// Level is `ok`, `note`, `warn` or `FAIL`.
 	Level Level `json:"level"`
 	// Part is configuration, service, database, kafka, resources, registry, security or status.
-	Part  string `json:"part"`
-	About string `json:"about,omitempty"` // a resource, topic or connection; "" for the part as a whole
-	Found string `json:"found"`           // one line. That of a failure is the error of `run`, with its remedy
-	Do    string `json:"do,omitempty"`    // the remedy for the others
+	Part string `json:"part"`
+	// About is a resource, topic or connection. It is "" for the part as a whole.
+	About string `json:"about,omitempty"`
+	// Found is the finding, one line. That of a failure is the error of `run`, with its remedy.
+	Found string `json:"found"`
+	// Do is the remedy. A failure has it in Found.
+	Do string `json:"do,omitempty"`
 }
 
 // findings are those of one part, in order. Equal findings count once.

@@ -25,19 +25,25 @@ const (
 
 // Report is what `row -o json` prints.
 type Report struct {
-	Resource string         `json:"resource"`
-	ID       int64          `json:"id"`
-	Source   string         `json:"source"`
-	Topic    string         `json:"topic"`
-	Verdict  verify.Verdict `json:"verdict"`
-	Error    string         `json:"error,omitempty"` // why it is unknown
-	// InTopic is the newest record that every consumer can see. InService is the service's current row.
-	InTopic   InTopic   `json:"in_topic"`
+	// Resource, ID, Source and Topic say which row it is.
+	Resource string `json:"resource"`
+	ID       int64  `json:"id"`
+	Source   string `json:"source"`
+	Topic    string `json:"topic"`
+	// Verdict is `identical`, `different` or `unknown`. A row that cannot be published is different.
+	Verdict verify.Verdict `json:"verdict"`
+	// Error is why the verdict is unknown.
+	Error string `json:"error,omitempty"`
+	// InTopic is the newest record that every consumer can see.
+	InTopic InTopic `json:"in_topic"`
+	// InService is the service's current row.
 	InService InService `json:"in_service"`
-	// Differs are the fields that differ, in the order of the schema, where both have a row.
-	Differs    []string    `json:"differs"`
-	DeadLetter *DeadLetter `json:"dead_letter"` // nil: it has none
-	// Notes say why they differ, what may be under way, and what to do; a sentence or two each.
+	// Differs lists fields that differ. Both sides have a row then. The order is the schema's.
+	Differs []string `json:"differs"`
+	// DeadLetter is the dead letter of the row, or null.
+	DeadLetter *DeadLetter `json:"dead_letter"`
+	// Notes lists explanations and advice. They say why they differ, what may be under way, and what to do; a
+	// sentence or two each.
 	Notes []string `json:"notes"`
 
 	// Fields are those of the schema, where either side has a row.
@@ -46,6 +52,7 @@ type Report struct {
 
 // Place is the place of a record in its topic.
 type Place struct {
+	// Partition, Offset and Time are the place and time of the record.
 	Partition int32     `json:"partition"`
 	Offset    int64     `json:"offset"`
 	Time      time.Time `json:"time"`
@@ -55,21 +62,26 @@ func placeOf(p watermark.Published) Place { return Place{p.Partition, p.Offset, 
 
 // InTopic is the topic's state of a row.
 type InTopic struct {
-	State  State           `json:"state"`
-	*Place                 // of the newest record, or nil
-	Value  json.RawMessage `json:"value"`           // the row, or nil
-	Error  string          `json:"error,omitempty"` // why it is unreadable
-	// Strays are records of the row in partitions where its key does not belong. Another program wrote them.
+	// State is `row`, `tombstone`, `none`, or `unreadable` (another program wrote it).
+	State  State `json:"state"`
+	*Place       // of the newest record, or nil
+	// Value is the row as `tail` prints it, or null.
+	Value json.RawMessage `json:"value"`
+	// Error is why the record is unreadable.
+	Error string `json:"error,omitempty"`
+	// Strays lists records of the row in wrong partitions. Another program wrote them.
 	Strays []Place `json:"strays"`
 }
 
 // InService is the service's state of a row.
 type InService struct {
-	State State           `json:"state"`
-	Asked time.Time       `json:"asked"` // when that was
-	Value json.RawMessage `json:"value"` // the row as it would be published, nil if there is none
-	// Why it cannot be published: the first field that breaks the contract, "" for the row as a whole, and what
-	// was expected.
+	// State is `row`, `none`, `unpublishable`, or `unknown` (the service could not be asked).
+	State State `json:"state"`
+	// Asked is when the service was asked.
+	Asked time.Time `json:"asked"`
+	// Value is the row as it would be published, or null.
+	Value json.RawMessage `json:"value"`
+	// Field and Error are the broken field and its expected form. Field is "" for the row as a whole.
 	Field string `json:"field,omitempty"`
 	Error string `json:"error,omitempty"`
 }
@@ -77,9 +89,10 @@ type InService struct {
 // DeadLetter is the dead letter of a row.
 type DeadLetter struct {
 	Place
+	// Field and Error are the broken field and its expected form. Field is "" for the row as a whole.
 	Field string `json:"field,omitempty"`
 	Error string `json:"error"`
-	// Row is the letter's row. It is nil if personal fields are masked here, or if it is no JSON.
+	// Row is the row in the letter, or null with --mask. It is nil, too, if the letter holds no JSON.
 	Row json.RawMessage `json:"row"`
 }
 

@@ -74,9 +74,10 @@ const (
 
 // Result is what `verify -o json` prints.
 type Result struct {
-	// Verdict is Different if one resource is known to differ, even if others could not be compared. It is
-	// Incomplete if the others are Identical.
-	Verdict   Verdict   `json:"verdict"`
+	// Verdict is `identical`, `incomplete`, `different` or `unknown`. It is Different if one resource is known to
+	// differ, even if others could not be compared. It is Incomplete if the others are Identical.
+	Verdict Verdict `json:"verdict"`
+	// Resources lists a result for each resource.
 	Resources []*Report `json:"resources"`
 }
 
@@ -102,25 +103,32 @@ func (r *Result) verdict() Verdict {
 
 // Report is the result of one resource.
 type Report struct {
-	Resource string  `json:"resource"`
-	Source   string  `json:"source"`
-	Topic    string  `json:"topic"`
-	Verdict  Verdict `json:"verdict"`
-	Error    string  `json:"error,omitempty"` // why it could not be compared
+	// Resource, Source and Topic are the compared sides.
+	Resource string `json:"resource"`
+	Source   string `json:"source"`
+	Topic    string `json:"topic"`
+	// Verdict and Error are its verdict, and why that is unknown.
+	Verdict Verdict `json:"verdict"`
+	Error   string  `json:"error,omitempty"`
 	reconcile.Report
-	// How many rows differ so.
+	// Missing, Stale and Extra are the rows missing, outdated and extra in the topic. An extra row is not in the
+	// service.
 	Missing int `json:"missing"`
 	Stale   int `json:"stale"`
 	Extra   int `json:"extra"`
+	// Unknown is the number of rows that only one of two readings showed.
 	Unknown int `json:"unknown"`
-	// The first ids of the rows that differ.
-	MissingIDs []int64          `json:"missing_ids"`
-	StaleIDs   []int64          `json:"stale_ids"`
-	ExtraIDs   []int64          `json:"extra_ids"`
-	UnknownIDs []int64          `json:"unknown_ids"`
-	AsOf       *schemas.Instant `json:"as_of"` // of its watermark, or nil
-	Seconds    float64          `json:"seconds"`
-	Notes      []string         `json:"notes"` // what to know beside the figures, and what to do
+	// MissingIDs, StaleIDs, ExtraIDs and UnknownIDs are the first 100 ids of each kind.
+	MissingIDs []int64 `json:"missing_ids"`
+	StaleIDs   []int64 `json:"stale_ids"`
+	ExtraIDs   []int64 `json:"extra_ids"`
+	UnknownIDs []int64 `json:"unknown_ids"`
+	// AsOf is when the last complete pass began. It is the watermark's, or nil.
+	AsOf *schemas.Instant `json:"as_of"`
+	// Seconds is the duration.
+	Seconds float64 `json:"seconds"`
+	// Notes lists explanations and advice.
+	Notes []string `json:"notes"`
 }
 
 // mostIDs bounds the ids of each kind.
