@@ -131,8 +131,8 @@ type goTypes struct {
 func parseTypes(t *testing.T) goTypes {
 	t.Helper()
 	types := goTypes{map[string]*ast.StructType{}, map[string]string{}}
-	for _, folder := range []string{"internal/watermark", "internal/health", "internal/status", "internal/reconcile",
-		"cmd/storestream", "cmd/storestream/internal/verify", "cmd/storestream/internal/row",
+	for _, folder := range []string{"internal/watermark", "internal/health", "internal/status",
+		"internal/reconcile", "cmd/storestream", "cmd/storestream/internal/verify", "cmd/storestream/internal/row",
 		"cmd/storestream/internal/preflight"} {
 		files, err := filepath.Glob(filepath.Join("..", folder, "*.go"))
 		if err != nil || len(files) == 0 {
@@ -226,7 +226,8 @@ func (g goTypes) ownFields(t *testing.T, name string) (fields []goField) {
 			continue
 		}
 		if under := g.others[of]; under != "" {
-			suffix, of = suffix+under[:len(under)-len(strings.TrimPrefix(under, "[]"))], strings.TrimPrefix(under, "[]")
+			element := strings.TrimPrefix(under, "[]")
+			suffix, of = suffix+under[:len(under)-len(element)], element
 		}
 		if options == "string" {
 			of = "string"
@@ -259,9 +260,10 @@ func typeOf(pkg string, e ast.Expr) (of, suffix string) {
 	return "", ""
 }
 
-// subject is the beginning of a comment: the names of one or more fields, and a verb that the table needs not.
-var subject = regexp.MustCompile(`^[A-Z]\w*(?:, [A-Z]\w*)*(?: and [A-Z]\w*)? (?:(?:is|are|lists|holds|says?) )?` +
-	`(?:the (?:numbers? of )?|an? )?`)
+// subject is the beginning of a comment: the names of one or more fields, and a verb that the table needs
+// not.
+var subject = regexp.MustCompile(`^[A-Z]\w*(?:, [A-Z]\w*)*(?: and [A-Z]\w*)? ` +
+	`(?:(?:is|are|lists|holds|says?) )?(?:the (?:numbers? of )?|an? )?`)
 
 // meaning returns the first sentence of a field's comment without its subject.
 func meaning(name, comment string) string {
@@ -285,8 +287,9 @@ type member struct {
 }
 
 // kinds are the types of JSON, as readers know them.
-var kinds = map[string]string{"string": "text", "bool": "boolean", "float64": "number", "json.RawMessage": "JSON",
-	"schemas.Instant": "time", "time.Time": "time", "int": "integer", "int32": "integer", "int64": "integer",
+var kinds = map[string]string{"string": "text", "bool": "boolean", "float64": "number",
+	"json.RawMessage": "JSON", "schemas.Instant": "time", "time.Time": "time", "int": "integer",
+	"int32": "integer", "int64": "integer",
 	"uint32": "integer", "uint64": "integer"}
 
 func (g goTypes) membersOf(t *testing.T, name string) []member {

@@ -19,9 +19,9 @@ import (
 	"github.com/storestream/storestream/internal/watermark"
 )
 
-// An operator searches the page for the words that the status page or the log shows. So each text in backticks
-// in a heading of a failure, or in the first column of a table after <!-- texts of the program -->, is part of
-// a text of the program. "..." is the part that the program fills in.
+// An operator searches the page for the words that the status page or the log shows. So each text in
+// backticks in a heading of a failure, or in the first column of a table after <!-- texts of the program
+// -->, is part of a text of the program. "..." is the part that the program fills in.
 func TestTheTextsThatOperationsExplainsAreTheProgramsOwn(t *testing.T) {
 	var texts []string
 	for _, folder := range []string{"cmd/storestream", "config", "internal", "poller", "producer", "schemas"} {
@@ -120,7 +120,8 @@ func TestOperationsHasEveryAlert(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := readPage(t, operationsFile)
-	alerts := regexp.MustCompile(`(?s)- alert: (\w+)\n.*?severity: (\w+)`).FindAllStringSubmatch(string(rules), -1)
+	alert := regexp.MustCompile(`(?s)- alert: (\w+)\n.*?severity: (\w+)`)
+	alerts := alert.FindAllStringSubmatch(string(rules), -1)
 	for _, m := range alerts {
 		if !strings.Contains(page, "\n| `"+m[1]+"`, "+m[2]+" | ") {
 			t.Errorf("%s has no row for the alert %s, %s", operationsFile, m[1], m[2])
@@ -355,8 +356,8 @@ func explains(explained []string, text string) bool {
 	})
 }
 
-// refusedBecause returns the literal texts of n, if n is a RefusedError or the function that refuses a topic's
-// settings by their names.
+// refusedBecause returns the literal texts of n, if n is a RefusedError or the function that refuses a
+// topic's settings by their names.
 func refusedBecause(n ast.Node) (texts []string) {
 	switch x := n.(type) {
 	case *ast.CompositeLit:

@@ -37,7 +37,8 @@ published.`,
 	}
 	cmd.Flags().StringVar(&to, "to", "",
 		"rows updated at this `TIME` or later, such as 2026-11-20")
-	cmd.Flags().StringVar(&o.Schema, "confirm-schema", "", "accept the table or view of another PostgreSQL `SCHEMA`")
+	cmd.Flags().StringVar(&o.Schema, "confirm-schema", "", "accept the table or view of another "+
+		"PostgreSQL `SCHEMA`")
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		at, err := pastTime(cmd, "to", to, time.Now())

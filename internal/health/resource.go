@@ -28,8 +28,8 @@ type Resource struct {
 	Name string `json:"resource"`
 	// Source is `postgres` or `rest`.
 	Source string `json:"source"`
-	// IntervalSeconds is `resources.*.interval`. It is the time from the start of one poll to that of the next, if
-	// the first does not take longer.
+	// IntervalSeconds is `resources.*.interval`. It is the time from the start of one poll to that of the
+	// next, if the first does not take longer.
 	IntervalSeconds float64 `json:"interval_seconds"`
 
 	// Judge sets the members from here to LagSeconds.

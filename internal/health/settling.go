@@ -13,13 +13,13 @@ type Settling struct {
 	// Days lists ranges of unsettled days (REST). They are in order, and as the instance that polls the resource
 	// knows them. If there are many ranges, the ones before the last are left out.
 	Days []Days `json:"days,omitempty"`
-	// ByFloor is set if polls read only changed rows (PostgreSQL). These are the open rows that changed since the
-	// pass before.
+	// ByFloor is set if polls read only changed rows (PostgreSQL). These are the open rows that changed since
+	// the pass before.
 	ByFloor bool `json:"by_floor,omitzero"`
 	// Cursor is the updated_at at which an interrupted pass continues.
 	Cursor *schemas.Instant `json:"cursor,omitempty"`
-	// LoadsFrom and LoadsAt are start and position of a load, by updated_at. The load is a first load or a replay.
-	// LoadsFrom is nil if it is not known. The end is now.
+	// LoadsFrom and LoadsAt are start and position of a load, by updated_at. The load is a first load or a
+	// replay. LoadsFrom is nil if it is not known. The end is now.
 	LoadsFrom *schemas.Instant `json:"loads_from,omitempty"`
 	LoadsAt   *schemas.Instant `json:"loads_at,omitempty"`
 	// LoadsPart is the part of the blocks that a load has read, 0 to 1. It is set if the table is read in the

@@ -80,7 +80,8 @@ func newResource(reg prometheus.Registerer, name string) *Resource {
 			"row").WithLabelValues,
 		Polls: counters("polls_total", "Polls, by outcome: ok, failed or blocked.",
 			"outcome", "ok", "failed", "blocked").WithLabelValues,
-		SweepDifferences: counters("sweep_differences_total", "Differences that sweeps found: missing, stale, extra.",
+		SweepDifferences: counters("sweep_differences_total", "Differences that sweeps found: missing, "+
+			"stale, extra.",
 			"kind", "missing", "stale", "extra").WithLabelValues,
 		ReadAsNull: counters("values_read_as_null_total", "Values read as null: NaN, infinite, false or an empty "+
 			"time.", "field").WithLabelValues,

@@ -27,9 +27,9 @@ type Upsert struct {
 	ID       int64  `json:"id"`
 	// Gone is set for a tombstone.
 	Gone bool `json:"gone,omitzero"`
-	// Fields lists names and values, with `http.show_rows`. They are in the order of the schema, without id and
-	// null values. Fields is nil if values are not shown (Board.ShowValues). Personal values are "***". Values are
-	// text, so that readers of the JSON do not make floats of money.
+	// Fields lists names and values, with `http.show_rows`. They are in the order of the schema, without id
+	// and null values. Fields is nil if values are not shown (Board.ShowValues). Personal values are "***".
+	// Values are text, so that readers of the JSON do not make floats of money.
 	Fields [][2]string `json:"fields,omitempty"`
 }
 

@@ -18,8 +18,8 @@ type Snapshot struct {
 	Instance string `json:"instance"`
 	Group    string `json:"group,omitzero"`
 	Version  string `json:"version"`
-	// Started and Now are the times of the program's start and this answer. The Board sets Now, by this instance's
-	// clock.
+	// Started and Now are the times of the program's start and this answer. The Board sets Now, by this
+	// instance's clock.
 	Started time.Time `json:"started"`
 	Now     time.Time `json:"now"`
 	// DeadLettersTopic is the topic of rows that cannot be published.
@@ -45,8 +45,8 @@ type Service struct {
 	// after the service has refused requests for their rate.
 	Allowed float64 `json:"allowed_per_second"`
 	Ceiling float64 `json:"ceiling_per_second"`
-	// RefusedSince and RefusedUntil are the bounds of the time in which requests are refused. RefusedUntil is when the
-	// longest pause of a resource ends. The service asked for it, or it is our own.
+	// RefusedSince and RefusedUntil are the bounds of the time in which requests are refused. RefusedUntil is
+	// when the longest pause of a resource ends. The service asked for it, or it is our own.
 	RefusedSince time.Time `json:"refused_since,omitzero"`
 	RefusedUntil time.Time `json:"refused_until,omitzero"`
 	// ClockSkewSeconds is the service's clock minus ours. It is exact to about a second, and nil if the service

@@ -5,18 +5,18 @@ import "github.com/storestream/storestream/schemas"
 // Identity identifies the rows that a watermark is about: their table, its database, and the database's
 // history. Relations of every kind have one. A member that is zero is not known, and is not compared.
 type Identity struct {
-	// Schema and Kind are schema and relkind of the relation that was found. The relkind is r for a table, v for a
-	// view, and p for a partitioned table.
+	// Schema and Kind are schema and relkind of the relation that was found. The relkind is r for a table, v
+	// for a view, and p for a partitioned table.
 	Schema string `json:"schema,omitempty"`
 	Kind   string `json:"kind,omitempty"`
-	// Table and LeadsTo are its oid, and a hash of all that it depends on. The hash covers all relations that the
-	// name leads to (the table, partitions, children, the tables and views below a view), the views' definitions,
-	// and the number of the column updated_at.
+	// Table and LeadsTo are its oid, and a hash of all that it depends on. The hash covers all relations that
+	// the name leads to (the table, partitions, children, the tables and views below a view), the views'
+	// definitions, and the number of the column updated_at.
 	Table   uint32 `json:"table,omitempty"`
 	LeadsTo string `json:"leads_to,omitempty"`
-	// System, Timeline and Started are database, timeline, and start of the server. System is the cluster's system
-	// identifier and the database's oid. The server has given out transaction ids in turn since Started. It is
-	// MinInstant for a standby, which gives out no ids.
+	// System, Timeline and Started are database, timeline, and start of the server. System is the cluster's
+	// system identifier and the database's oid. The server has given out transaction ids in turn since
+	// Started. It is MinInstant for a standby, which gives out no ids.
 	System   string          `json:"system,omitempty"`
 	Timeline uint32          `json:"timeline,omitempty"`
 	Started  schemas.Instant `json:"started"`

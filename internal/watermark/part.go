@@ -20,8 +20,8 @@ type Part struct {
 	Ends []int64 `json:"ends"`
 	// Next is the first id that is not dealt with. It is nil at the start.
 	Next *int64 `json:"next,omitempty"`
-	// Rows, Left and Of are the numbers of published, skipped and all rows. Left of a retry are named rows without
-	// a dead letter. Of is the most that there can be, and 0 before they are counted.
+	// Rows, Left and Of are the numbers of published, skipped and all rows. Left of a retry are named rows
+	// without a dead letter. Of is the most that there can be, and 0 before they are counted.
 	Rows int64 `json:"rows"`
 	Left int64 `json:"left,omitempty"`
 	Of   int64 `json:"of,omitempty"`

@@ -38,11 +38,11 @@ type Request struct {
 	From *schemas.Instant `json:"from,omitempty"`
 	// To is the start of a reset, or the end of a replay or a pause. A replay's may be nil.
 	To *schemas.Instant `json:"to,omitempty"`
-	// Schema is the confirmed PostgreSQL schema of a reset. Another table or view of the resource's name is right
-	// there. "" means the one before.
+	// Schema is the confirmed PostgreSQL schema of a reset. Another table or view of the resource's name is
+	// right there. "" means the one before.
 	Schema string `json:"schema,omitempty"`
-	// ConfirmedDeletes is how many deletions beyond the day's budget are allowed. They are of a sweep or an erase.
-	// An erase is confirmed only if it confirms all its rows.
+	// ConfirmedDeletes is how many deletions beyond the day's budget are allowed. They are of a sweep or an
+	// erase. An erase is confirmed only if it confirms all its rows.
 	ConfirmedDeletes int `json:"confirmed_deletes,omitempty"`
 	// Rows lists the ids of an erase (20 at most), a replay or a retry (100). The limits are MostErased and
 	// MostReplayed.

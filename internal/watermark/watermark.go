@@ -21,14 +21,14 @@ type Watermark struct {
 	Version int `json:"version"`
 	// Resource is the key of the record.
 	Resource string `json:"resource"`
-	// Settled is the updated_at before which every row is published and no row can appear. The overlap is already
-	// taken off. Reads start here. It is schemas.MinInstant at first.
+	// Settled is the updated_at before which every row is published and no row can appear. The overlap is
+	// already taken off. Reads start here. It is schemas.MinInstant at first.
 	Settled schemas.Instant `json:"settled"`
 	// AsOf is when the last complete pass began. The clock is that of its instance. It is MinInstant at first.
 	AsOf schemas.Instant `json:"as_of"`
-	// FreshAsOf is when the last pass began that met every change. These are the changes since the pass before it.
-	// The lag counts from FreshAsOf. A cheap pass over REST moves it alone. So it is AsOf or later, unless a clock
-	// went back.
+	// FreshAsOf is when the last pass began that met every change. These are the changes since the pass
+	// before it. The lag counts from FreshAsOf. A cheap pass over REST moves it alone. So it is AsOf or
+	// later, unless a clock went back.
 	FreshAsOf schemas.Instant `json:"fresh_as_of"`
 	// Rows is the number of rows ever published, replays included.
 	Rows int64 `json:"rows"`
@@ -51,13 +51,13 @@ type Watermark struct {
 	Identity *Identity `json:"identity,omitempty"`
 	// Source is `postgres` or `rest`. It is "" before the first pass.
 	Source string `json:"source,omitempty"`
-	// DedupFrom is the record time from which a takeover restores deduplication. It is at or before the record
-	// time of every row that has to be remembered, except rows in Future, and MaxInstant if there is no such row.
-	// A successor reads from the first record of each partition with that time or a later one, and passes over
-	// rows with an earlier updated_at.
+	// DedupFrom is the record time from which a takeover restores deduplication. It is at or before the
+	// record time of every row that has to be remembered, except rows in Future, and MaxInstant if there is
+	// no such row. A successor reads from the first record of each partition with that time or a later one,
+	// and passes over rows with an earlier updated_at.
 	DedupFrom schemas.Instant `json:"dedup_from"`
-	// Future lists rows with an updated_at over an hour ahead. It has 64 at most, each the published version. Each
-	// would pin DedupFrom for as long.
+	// Future lists rows with an updated_at over an hour ahead. It has 64 at most, each the published version.
+	// Each would pin DedupFrom for as long.
 	Future []FutureRow `json:"future,omitempty"`
 	// Replay is the replay in hand of a reset.
 	Replay *Replay `json:"replay,omitempty"`
@@ -297,8 +297,8 @@ type Swept struct {
 	Missing int `json:"missing"`
 	Stale   int `json:"stale"`
 	Extra   int `json:"extra"`
-	// Published and Tombstones are the rows repaired, and those deleted. Missing and stale rows are published, and
-	// extra ones deleted.
+	// Published and Tombstones are the rows repaired, and those deleted. Missing and stale rows are
+	// published, and extra ones deleted.
 	Published  int `json:"published"`
 	Tombstones int `json:"tombstones"`
 	// Early is the number of rows before `resources.*.start`, which were not compared.

@@ -74,8 +74,8 @@ const (
 
 // Result is what `verify -o json` prints.
 type Result struct {
-	// Verdict is `identical`, `incomplete`, `different` or `unknown`. It is Different if one resource is known to
-	// differ, even if others could not be compared. It is Incomplete if the others are Identical.
+	// Verdict is `identical`, `incomplete`, `different` or `unknown`. It is Different if one resource is
+	// known to differ, even if others could not be compared. It is Incomplete if the others are Identical.
 	Verdict Verdict `json:"verdict"`
 	// Resources lists a result for each resource.
 	Resources []*Report `json:"resources"`
