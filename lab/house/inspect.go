@@ -96,13 +96,13 @@ func inspect(root string) (*house, error) {
 	return h, err
 }
 
-// readDocuments reads the documents that people read first. The change log is history.
+// readDocuments reads the documents of users. The change log is history.
 func (h *house) readDocuments(root string) error {
 	names, err := filepath.Glob(filepath.Join(root, "docs/*.md"))
 	if err != nil {
 		return err
 	}
-	names = append(names, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"))
+	names = append(names, filepath.Join(root, "README.md"))
 	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if err != nil {

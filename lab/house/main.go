@@ -102,7 +102,7 @@ func (h *house) printSizes(w io.Writer, limits budget.Budget) bool {
 		{"members", "members of one watermark's JSON", float64(h.members)},
 		{"code-marks", "marks of hard English per 1,000 words, in comments and messages", h.code.perThousand()},
 		{"document-marks", "the same in documents", h.documents.perThousand()},
-		{"document-words", "words of README, CONTRIBUTING and docs, code not counted", float64(h.documents.words)},
+		{"document-words", "words of README and docs, code not counted", float64(h.documents.words)},
 	} {
 		fmt.Fprintf(w, "%6s  %s\n", strconv.FormatFloat(size.is, 'f', -1, 64), size.what)
 		says, ok := limits.Check(size.name, size.is)
