@@ -47,7 +47,7 @@ func trouble() status.Snapshot {
 	skew := 12.0
 	return status.Snapshot{
 		Group: "storestream", DeadLettersTopic: "shop.dead_letters",
-		Notices: []string{"What other instances do is not known for certain now: kafka does not answer"},
+		Notices: []string{"The state of the other instances is uncertain: kafka does not answer"},
 		Service: &status.Service{Allowed: 2.5, Ceiling: 10, RefusedSince: ago(4 * time.Minute),
 			RefusedUntil: time.Date(2126, 11, 20, 14, 3, 9, 0, time.UTC), ClockSkewSeconds: &skew,
 			Dialect: []status.Property{{Name: "days", Question: "In which time zone do date filters cut days?", Value: "other",
@@ -131,7 +131,7 @@ func TestEveryTroubleIsSaidInWords(t *testing.T) {
 			"1,204 rows cannot be published."},
 		"#notices": {"The service has been refusing requests for their rate since",
 			". The longest pause ends at 14:03:09. storestream now sends 2.5 of 10 requests a second",
-			"What other instances do is not known for certain now",
+			"The state of the other instances is uncertain",
 			"The service's clock is 12 s ahead of this machine's."},
 		card("orders"): {"failing", "Since", "(5 min", refused, "1,234,567"},
 		card("order_items"): {"incomplete", "lacks 1,204 rows because of dead letters",
