@@ -108,8 +108,8 @@ export class Card {
     shown(this.bar, part !== undefined);
     if (part !== undefined) this.bar.value = part;
     const percent = Math.floor(100 * part) + " % of the ";
-    const of = time === undefined ? "" : percent + "time from " + instant(from).slice(0, 10) + " to now, ";
-    const byTime = at ? of + "at " + instant(at).replace(" 00:00:00", "") : "";
+    const of = time === undefined ? "read up to " : percent + "time from " + instant(from).slice(0, 10) + " to now, at ";
+    const byTime = at ? of + instant(at).replace(" 00:00:00", "") : "";
     put(this.load, blocks ? percent + "table's blocks" : byTime);
     shown(this.load, Boolean(blocks || at));
   }
