@@ -118,7 +118,7 @@ func TestTheDaysOfAResourceAreShownAsACalendarThatSaysWhatTheWordsSay(t *testing
 		day(9) + ": cannot be closed: " + stuck + ". The next try is at ",
 		day(8) + " to " + day(5) + ": read completely. Settled as soon as all earlier days are.",
 		day(4) + " to " + day(1) + ": over, but not read completely yet.",
-		"Since " + day(0) + ": open. Each poll reads the changes. A day is over when our clock and the service's are both",
+		"Since " + day(0) + ": open. Each poll reads the changes. A day is over when our clock and the service's",
 		"A replay publishes again the rows since ",
 	} {
 		b.says("#settled li", line)

@@ -133,8 +133,8 @@ function inTime(s, r, now) {
     const delayed = r.state === "settling_delayed" || r.state === "incomplete" && r.since;
     const waits = delayed ? "settled does not move, for the reason above." : "settled stays " + overlap + " (the " +
       "overlap) behind, because a transaction may make its first write that long after the time that it stamps.";
-    lines.push([delayed ? "delayed" : "open", "Open since then (" + duration(between(s.settled, now)) + "):", waits + " " +
-      reads]);
+    const open = "Open since then (" + duration(between(s.settled, now)) + "):";
+    lines.push([delayed ? "delayed" : "open", open, waits + " " + reads]);
   }
   if (s.cursor) {
     lines.push(["unread", "A pass was cut short:", "it continues after the rows of " + instant(s.cursor) + "."]);

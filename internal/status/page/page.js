@@ -55,7 +55,8 @@ function summary(s) {
   if (!parts.length && well.length > 2) parts.push("All " + well.length + " resources are up to date");
   else if (well.length) parts.push(are(well) + "up to date");
   const elsewhere = s.resources.filter((r) => !r.owned && r.owner).map((r) => r.resource);
-  if (elsewhere.length) parts.push(are(elsewhere) + "owned by " + (elsewhere.length === 1 ? "another instance" : "other instances"));
+  const others = elsewhere.length === 1 ? "another instance" : "other instances";
+  if (elsewhere.length) parts.push(are(elsewhere) + "owned by " + others);
   const dead = s.resources.reduce((n, r) => n + letterCount(r), 0);
   if (dead) parts.push(rowCount(dead) + " cannot be published");
   if (dead && look === "good") look = "busy";
