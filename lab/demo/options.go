@@ -69,7 +69,7 @@ func parse(args []string, stdout io.Writer) (options, error) {
 		"the storestream `program` to run. Without it: the one next to this program, or a new build")
 	o.ports.flags(flags)
 	flags.BoolVar(&o.freePorts, "free-ports", false,
-		"use free ports where no --port is given, so that several demos run side by side")
+		"use a free port for each part without a --port flag, so that several demos run side by side")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {
 			return o, err
