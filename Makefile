@@ -44,7 +44,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## the whole thing on this machine, with live traffic; Ctrl-C ends it (ARGS=--kafka: on Apache Kafka; ARGS=--help)
-	@echo "building storestream and the demo; the first time that takes some minutes"
+	@echo "Building storestream and the demo. The first time takes some minutes."
 	@$(MAKE) --no-print-directory --silent build bin/demo
 	@bin/demo $(ARGS)
 

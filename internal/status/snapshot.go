@@ -152,7 +152,7 @@ func (s Snapshot) public() Snapshot {
 		r.Erase = nil    // the ids of rows that somebody wants gone
 		r.Policies = nil // by a fingerprint, a guess at the key can be tested
 	}
-	s.Notices = []string{"Errors and notices are for readers on this machine, and for those with http.token."}
+	s.Notices = []string{"Only readers on this machine, and readers with http.token, see errors and notices."}
 	return s
 }
 

@@ -30,11 +30,15 @@ type database struct {
 	trouble  error              // of the last attempt to stop or start it
 }
 
+// overREST is what follows if there is no PostgreSQL.
+const overREST = "So orders and order items go over REST too."
+
 // startDatabase starts PostgreSQL with an empty database, and PgBouncer. Where PostgreSQL cannot be had there
 // is none, and the screen says why.
 func startDatabase(ctx context.Context, s *screen, ports *ports, without bool) (*database, error) {
 	if without {
-		s.part("PostgreSQL", "none", "--no-postgres: orders and order items go over REST too")
+		s.part("PostgreSQL", "none", "--no-postgres")
+		s.print("    " + overREST)
 		return nil, nil
 	}
 	s.starting("PostgreSQL")
@@ -44,8 +48,9 @@ func startDatabase(ctx context.Context, s *screen, ports *ports, without bool) (
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		s.part("PostgreSQL", "none", "orders and order items go over REST too, because:")
+		s.part("PostgreSQL", "none", "it cannot be started:")
 		s.reason(err)
+		s.print("    " + overREST)
 		return nil, nil
 	}
 	db := &database{postgres: p}
@@ -53,7 +58,7 @@ func startDatabase(ctx context.Context, s *screen, ports *ports, without bool) (
 	if err != nil {
 		return db, err
 	}
-	ready := "private, ready after " + terminal.Duration(time.Since(began))
+	ready := "ready after " + terminal.Duration(time.Since(began))
 	s.part("PostgreSQL "+version, local(p.Port), ready, ports.postgres.remark())
 	return db, db.startPooler(ctx, s, &ports.pooler)
 }
@@ -86,12 +91,12 @@ func (db *database) startPooler(ctx context.Context, s *screen, at *port) error 
 		return ctx.Err()
 	}
 	if err != nil {
-		s.part("PgBouncer", "none", "storestream reads straight from PostgreSQL, because:")
+		s.part("PgBouncer", "none", "PostgreSQL is read directly:")
 		s.reason(err)
 		return nil
 	}
 	db.pooler = b
-	s.part("PgBouncer", local(b.Port), "transaction mode, in front of PostgreSQL", at.remark())
+	s.part("PgBouncer", local(b.Port), "pooler, transaction mode", at.remark())
 	return nil
 }
 

@@ -56,7 +56,7 @@ func newDemo(o options, environ []string, stdout io.Writer) *demo {
 // part fails. Then it stops them in reverse. An interrupt is no error.
 func (d *demo) run(ctx context.Context) (err error) {
 	d.screen.print(d.screen.paint.as(bold, "storestream demo")+
-		": everything on this machine and in one process tree; Ctrl-C ends it and leaves nothing behind", "")
+		": all parts run on this machine. Ctrl-C stops them.", "")
 	defer func() { err = errors.Join(err, d.stop()) }()
 	w, err := d.start(ctx)
 	if ctx.Err() != nil {
@@ -131,7 +131,7 @@ func (d *demo) startShop(ctx context.Context, db *database) (*storefake.Fake, er
 	for _, name := range storefake.Names() {
 		rows += shop.Count(name)
 	}
-	made := fmt.Sprintf("storefake, %s rows made in %s", terminal.Count(rows),
+	made := fmt.Sprintf("stand-in, %s rows in %s", terminal.Count(rows),
 		terminal.Duration(time.Since(began)))
 	d.screen.part("data service", shop.BaseURL(), made, d.ports.service.remark())
 	shop.StartTraffic(d.traffic)

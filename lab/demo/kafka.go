@@ -91,7 +91,7 @@ func fetchKafka(ctx context.Context, s *screen) error {
 			s.waiting(part.name, text)
 		})
 		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("--kafka: %w\n(without --kafka the demo brings a broker and a registry of its own)", err)
+			return fmt.Errorf("--kafka: %w\n(without --kafka the demo uses an embedded broker and registry)", err)
 		}
 		if err != nil {
 			return err
@@ -106,12 +106,14 @@ func (w *watch) consumerSettings() []string {
 	for _, name := range storefake.Names() {
 		topics = append(topics, "store."+name)
 	}
+	const perLine = 3 // more are wider than 80 columns
 	var lines []string
 	for _, setting := range [][2]string{
 		{"bootstrap.servers", w.ports.broker.address()},
 		{"schema.registry.url", w.registry},
 		{"isolation.level", "read_committed"},
-		{"topics", strings.Join(topics, " ")},
+		{"topics", strings.Join(topics[:perLine], " ")},
+		{"", strings.Join(topics[perLine:], " ")},
 	} {
 		lines = append(lines, fmt.Sprintf("  %-20s %s", setting[0], setting[1]))
 	}

@@ -24,7 +24,7 @@ func TestOnApacheKafkaAConsumerReadsByWhatTheDemoPrints(t *testing.T) {
 	if level := lastWord(r.until("isolation.level")); level != "read_committed" {
 		t.Errorf("isolation.level %s", level)
 	}
-	topics := r.until("store.orders")
+	topics := r.until("store.orders") + r.until("store.users") // two lines
 	for _, name := range []string{"order_items", "products", "users", "shipments"} {
 		if !strings.Contains(topics, " store."+name) {
 			t.Errorf("%s is not among the topics: %s", name, topics)

@@ -25,15 +25,15 @@ type options struct {
 	ports       ports
 }
 
-const usage = `Runs all of storestream on this machine: PostgreSQL behind PgBouncer, an embedded Kafka broker
-and schema registry on real ports, a stand-in for the commerce data service with live traffic, and
-storestream, which publishes it all. Nothing needs to be installed but Go; --kafka needs Java and Maven.
-Everything listens on 127.0.0.1 only. Ctrl-C ends it and leaves nothing behind.
+const usage = `Runs all parts on this machine: PostgreSQL behind PgBouncer, an embedded Kafka
+broker and schema registry, a stand-in for the commerce data service with live
+traffic, and storestream, which publishes its rows. You need Go. --kafka also
+needs Java and Maven. All parts listen on 127.0.0.1 only. Ctrl-C stops them.
 
 Usage:
   demo [flags]
 
-Example, a busier shop for five minutes, and in another terminal its topics as any Kafka client sees them:
+Example, a busier shop for five minutes, and in another terminal its topics:
   make demo ARGS="--orders 100000 --traffic 200 --for 5m"
   kcat -b 127.0.0.1:9092 -L
 
@@ -51,25 +51,25 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	var o options
 	flags := pflag.NewFlagSet("demo", pflag.ContinueOnError)
 	flags.SortFlags = false
-	flags.Usage = func() { _, _ = fmt.Fprint(stdout, usage, flags.FlagUsages()) }
+	flags.Usage = func() { _, _ = fmt.Fprint(stdout, usage, flags.FlagUsagesWrapped(80)) }
 	flags.IntVar(&o.size.Orders, "orders", 25_000,
 		"orders at the start, each with one to four items and a shipment")
 	flags.IntVar(&o.size.Users, "users", 20_000, "users at the start")
 	flags.IntVar(&o.size.Products, "products", 5_000, "products")
-	flags.Float64Var(&o.traffic, "traffic", 20, "changes a second that the shop makes (0 makes none)")
+	flags.Float64Var(&o.traffic, "traffic", 20, "changes that the shop makes a second")
 	flags.Uint64Var(&o.seed, "seed", 1, "the same seed makes the same shop")
 	flags.DurationVar(&o.length, "for", 0,
-		"stop by itself after this `duration`, such as 90s or 5m (0 runs until Ctrl-C)")
+		"stop after this `duration`, such as 90s or 5m (0: at Ctrl-C)")
 	flags.BoolVar(&o.noPostgres, "no-postgres", false,
-		"leave PostgreSQL out: orders and order items go over REST like the rest")
+		"leave PostgreSQL out: orders and order items go over REST too")
 	flags.BoolVar(&o.kafka, "kafka", false,
-		"a real Apache Kafka and schema registry (Apicurio) in place of the embedded ones: needs Java 17 "+
-			"and Maven, which fetches both the first time (190 MB)")
+		"use Apache Kafka and the schema registry Apicurio instead of the embedded ones. "+
+			"Needs Java 17, and Maven, which fetches both the first time (190 MB)")
 	flags.StringVar(&o.storestream, "storestream", "",
-		"the storestream `program` to run (default: next to this program, else it is built)")
+		"the storestream `program` to run. Without it: the one next to this program, or a new build")
 	o.ports.flags(flags)
 	flags.BoolVar(&o.freePorts, "free-ports", false,
-		"use any free port for each that is not given, so that several demos run side by side")
+		"use a free port for each part without a --port flag, so that several demos run side by side")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {
 			return o, err

@@ -32,8 +32,8 @@ func (p *ports) flags(flags *pflag.FlagSet) {
 		p.flag = "port-" + part
 		flags.IntVar(&p.number, p.flag, usual, what)
 	}
-	add(&p.broker, "broker", 9092, "`port` of the Kafka broker; "+
-		"if a usual port is taken, the demo picks a free one and shows it (0 always picks a free one)")
+	add(&p.broker, "broker", 9092, "`port` of the Kafka broker. "+
+		"If a default port is taken, the demo uses a free one and shows it. 0 always means a free one")
 	add(&p.registry, "registry", 8081, "`port` of the schema registry")
 	add(&p.service, "service", 8090, "`port` of the commerce data service")
 	add(&p.status, "status", 8080, "`port` of storestream's status page")
@@ -145,7 +145,7 @@ func (p *port) remark() string {
 	if p.instead == 0 {
 		return ""
 	}
-	return fmt.Sprintf("port %d is taken by another program", p.instead)
+	return fmt.Sprintf("port %d is taken", p.instead)
 }
 
 func local(number int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(number)) }

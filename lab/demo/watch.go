@@ -73,7 +73,7 @@ func (f *failures) count(total int, now time.Time) int {
 // invite prints the settings for a consumer, and commands to try next.
 func (w *watch) invite(ctx context.Context) {
 	w.screen.print("", w.screen.paint.as(bold, "For a consumer of your own")+
-		" (docs/consuming.md has examples to run):")
+		" (docs/consuming.md has examples):")
 	w.screen.print(w.consumerSettings()...)
 	w.screen.print("", w.screen.paint.as(bold, "Try in another terminal:"))
 	for _, i := range invitations(ctx, w.stream, w.ports, w.db, w.apache, w.registry) {
@@ -116,14 +116,13 @@ func (w *watch) run(ctx context.Context) error {
 				return w.stream.Ended()
 			}
 			if w.stream.dumped() {
-				w.screen.note("what each goroutine of storestream did is in %s", w.stream.log)
+				w.screen.note("the stacks of storestream's goroutines are in %s", w.stream.log)
 			}
 			if err := w.stream.start(); err != nil {
 				return err
 			}
 			w.snapshot, w.past = status.Snapshot{}, nil
-			w.screen.note("storestream was stopped, and is started again as process %d: it resumes its work",
-				w.stream.Pid())
+			w.screen.note("storestream was stopped, and is started again as process %d", w.stream.Pid())
 		case <-toggles:
 			w.db.toggle(ctx)
 		case <-ticker.C:
@@ -251,5 +250,5 @@ func (w *watch) trafficTrouble() string {
 	if n == 0 || errors.Is(err, context.Canceled) {
 		return ""
 	}
-	return fmt.Sprintf("%s of the shop failed, the last one: %v", terminal.Plural(n, "change"), err)
+	return fmt.Sprintf("%s of the shop failed. The last error: %v", terminal.Plural(n, "change"), err)
 }

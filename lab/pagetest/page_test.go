@@ -47,13 +47,14 @@ func trouble() status.Snapshot {
 	skew := 12.0
 	return status.Snapshot{
 		Group: "storestream", DeadLettersTopic: "shop.dead_letters",
-		Notices: []string{"What other instances do is not known for certain now: kafka does not answer"},
+		Notices: []string{"The state of the other instances is uncertain: kafka does not answer"},
 		Service: &status.Service{Allowed: 2.5, Ceiling: 10, RefusedSince: ago(4 * time.Minute),
 			RefusedUntil: time.Date(2126, 11, 20, 14, 3, 9, 0, time.UTC), ClockSkewSeconds: &skew,
-			Dialect: []status.Property{{Name: "days", Question: "In which zone do filters cut days?", Value: "other",
-				Evidence: "a row of 2026-11-14T02:00:00Z came among the rows of 2026-11-15", Since: ago(time.Hour)},
-				{Name: "count", Question: "What is meta.count worth?", Value: "estimate", Set: true},
-				{Name: "updated_to", Question: "Which rows of day D does updated_to=D take in?"}}},
+			Dialect: []status.Property{{Name: "days", Question: "In which time zone do date filters cut days?",
+				Value: "other", Evidence: "a row of 2026-11-14T02:00:00Z came among the rows of 2026-11-15",
+				Since: ago(time.Hour)},
+				{Name: "count", Question: "Is meta.count exact or an estimate?", Value: "estimate", Set: true},
+				{Name: "updated_to", Question: "Which rows of day D does updated_to=D include?"}}},
 		Members: []health.Member{{Instance: "shop-1-4711", Enabled: []string{"order_items", "orders", "shipments",
 			"users"}, Owned: []string{"order_items", "orders", "shipments"}},
 			{Instance: "shop-2-99", Enabled: []string{"order_items", "orders", "products", "shipments"},
@@ -127,16 +128,16 @@ func TestEveryTroubleIsSaidInWords(t *testing.T) {
 	for selector, texts := range map[string][]string{
 		"#headline": {"users is without an owner; orders is failing; order_items is incomplete; " +
 			"shipments is being loaded for the first time; " +
-			"products is up to date; products is owned by other instances; " +
+			"products is up to date; products is owned by another instance; " +
 			"1,204 rows cannot be published."},
 		"#notices": {"The service has been refusing requests for their rate since",
 			". The longest pause ends at 14:03:09. storestream now sends 2.5 of 10 requests a second",
-			"What other instances do is not known for certain now",
+			"The state of the other instances is uncertain",
 			"The service's clock is 12 s ahead of this machine's."},
 		card("orders"): {"failing", "Since", "(5 min", refused, "1,234,567"},
 		card("order_items"): {"incomplete", "lacks 1,204 rows because of dead letters",
 			"Settling is delayed: a transaction (id 4711) is open since", "What to do: `storestream watermark list`",
-			"For settling: tell its owner: `SELECT backend_xid", "2 missing and 1 stale",
+			"For settling: ask the transaction's owner to end it. To find it", "2 missing and 1 stale",
 			"3 published", "polls fail: too many", "17", "storestream check --names", "1,204",
 			"older rows may remain"},
 		card("products"): {"following", "shop-2-99", "wrote at"},
@@ -146,7 +147,7 @@ func TestEveryTroubleIsSaidInWords(t *testing.T) {
 		"#letters": {"The topic shop.dead_letters holds them", "sale_price",
 			"expected a decimal of at most 38 digits", "1,200", "77812, 77813", "00000000000000ff", "the row"},
 		"#members": {"shop-1-4711 (this one)", "order_items, orders, shipments"},
-		"#dialect": {"In which zone", "other", "a row of 2026-11-14T02:00:00Z came", "estimate",
+		"#dialect": {"In which time zone", "other", "a row of 2026-11-14T02:00:00Z came", "estimate",
 			"the configuration", "not known"},
 	} {
 		said := b.text(selector)
@@ -197,7 +198,7 @@ func TestWhatOtherInstancesHoldOrLeaveAloneIsSaidInWords(t *testing.T) {
 			"watermark for 7m0s", "Lag", "1,234,567"},
 		card("products"): {"stalled", "has written no watermark"},
 		card("users"): {"blocked", "shop-2-99", "(25 min", "poll.memory is full",
-			"What to do: end what delays settling"},
+			"What to do: see the reason why settling is delayed"},
 		card("shipments"): {"settling delayed", "shop-2-99", "(3 h", "2026-11-20 cannot be closed"},
 	} {
 		said := b.text(selector)
@@ -221,7 +222,7 @@ func TestRowsAppearAsTheyPassWithoutAReloadAndWithoutPersonalData(t *testing.T) 
 	}
 	b := open(t)
 	b.look(url, 1280, 900, 1, false)
-	b.says("#latest", "Nothing was published since this instance started.")
+	b.says("#latest", "This instance has published no rows since it started.")
 	b.do(chromedp.Evaluate[chromedp.Void](`window.mark = "not reloaded"`))
 	users := set.Get("users")
 	for i, first := range []string{"Anastasia", "<b>Bartholomew</b>"} {
@@ -304,24 +305,24 @@ func TestAPageThatHasLostItsServerSaysSoAndComesBack(t *testing.T) {
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
 	}
-	b.says("#headline", "No connection to storestream: what is shown is old.")
+	b.says("#headline", "No connection to storestream: this page is out of date.")
 	listen(t, server.Addr(), board)
 	b.says("#headline", "up to date")
 }
 
-func TestAPausedPageStandsStillUntilItIsToldToGoOn(t *testing.T) {
+func TestAFrozenPageStandsStillUntilItIsUnfrozen(t *testing.T) {
 	var rows atomic.Int64
 	_, url := serve(t, func() status.Snapshot { s := quiet(); s.Resources[0].Rows = rows.Add(1); return s })
 	b := open(t)
 	b.look(url, 1280, 900, 1, false)
 	value := `document.querySelector('` + card("orders") + `').innerText`
 	b.do(chromedp.Evaluate[chromedp.Void](`document.getElementById("pause").click()`))
-	b.says("#notices", "Paused")
+	b.says("#notices", "Page frozen")
 	before := js[string](b, value)
 	b.until("three more events have come", `new Promise((done) => { let n = 0;
 		new EventSource("events").addEventListener("status", () => { if (++n === 3) done(true); }); })`)
 	if after := js[string](b, value); after != before {
-		t.Errorf("a paused page changed from\n%s\nto\n%s", before, after)
+		t.Errorf("a frozen page changed from\n%s\nto\n%s", before, after)
 	}
 	b.do(chromedp.Evaluate[chromedp.Void](`document.getElementById("pause").click()`))
 	b.until("it goes on", value+` !== `+quoted(before))

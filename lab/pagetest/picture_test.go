@@ -25,12 +25,14 @@ func TestTheDemoIsPictured(t *testing.T) {
 		t.Skip("PAGE names no page: make page-picture does")
 	}
 	b := open(t)
-	b.look(page, 1265, 1640, 1, false)
+	b.look(page, 1265, 1985, 1, false)
 	js[string](b, `document.documentElement.style.scrollbarWidth = "none"`)
-	b.until("all other resources are loaded, and users are half there",
+	b.until("all other resources are loaded, users are half there, and charts are drawn",
 		`document.querySelectorAll("article .state").length === 5 &&
 		[...document.querySelectorAll("article")].filter((e) => e.innerText.includes("following")).length === 4 &&
-		document.querySelector('article[aria-labelledby="resource-users"] progress').value > 0.5`)
+		document.querySelector('article[aria-labelledby="resource-users"]').innerText
+		.match(/Rows published\s+([\d,]+)/)[1].replaceAll(",", "") > 600000
+		&& document.querySelectorAll("canvas").length === 5`)
 	b.says("#latest tbody", "users")
 	shot, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 	if err != nil {

@@ -88,15 +88,15 @@ func TestTheKeyboardReachesEverythingInTheOrderInWhichItIsRead(t *testing.T) {
 			t.Errorf("it is not seen that %q has the focus", reached[len(reached)-1])
 		}
 	}
-	if want := []string{"Pause", "orders", "order_items", "products", "users", "shipments", "status.json",
+	if want := []string{"Freeze page", "orders", "order_items", "products", "users", "shipments", "status.json",
 		"metrics", "readyz"}; !slices.Equal(reached, want) {
 		t.Errorf("the keyboard reaches %q, expected %q", reached, want)
 	}
 	b.do(chromedp.Evaluate[chromedp.Void](`document.getElementById("pause").focus()`), chromedp.KeyEvent(" "))
 	if js[string](b, `document.getElementById("pause").getAttribute("aria-pressed")`) != "true" {
-		t.Error("the space bar does not pause")
+		t.Error("the space bar does not freeze the page")
 	}
-	b.says("#notices", "Paused")
+	b.says("#notices", "Page frozen")
 	b.do(chromedp.KeyEvent(kb.Enter))
 	b.until("it goes on, and the button keeps the focus", `document.activeElement.id === "pause"
 		&& document.activeElement.getAttribute("aria-pressed") === "false"`)

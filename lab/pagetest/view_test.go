@@ -60,11 +60,11 @@ func TestOneResourceIsShownAlone(t *testing.T) {
 	b.look(url, 1280, 900, 1, false)
 	b.only("")
 	b.do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab),
-		chromedp.KeyEvent(kb.Enter)) // Pause, orders, order_items
+		chromedp.KeyEvent(kb.Enter)) // Freeze page, orders, order_items
 	b.only("order_items")
 	b.until("its heading has the focus", `document.activeElement.id === "resources"
 		&& document.activeElement.textContent === "order_items"`)
-	b.says("#settled", "can still appear")
+	b.says("#settled", "can appear")
 	b.says("#letters", "expected a decimal")
 	if js[bool](b, `document.getElementById("members").checkVisibility()`) {
 		t.Error("the group is shown beside one resource")
@@ -114,12 +114,12 @@ func TestTheDaysOfAResourceAreShownAsACalendarThatSaysWhatTheWordsSay(t *testing
 	b.look(url+"#users", 1280, 900, 1, false)
 	b.only("users")
 	for _, line := range []string{
-		"All days before " + day(9) + " are settled: no row with an earlier updated_at can still appear.",
+		"All days before " + day(9) + " are settled: no unread row with an earlier updated_at can appear.",
 		day(9) + ": cannot be closed: " + stuck + ". The next try is at ",
-		day(8) + " to " + day(5) + ": read whole, and settled once the days before are.",
-		day(4) + " to " + day(1) + ": over, and not read whole yet.",
-		"Since " + day(0) + ": open. Each poll reads what has changed; a day is over when both clocks",
-		"A replay publishes again from ",
+		day(8) + " to " + day(5) + ": read completely. Settled as soon as all earlier days are.",
+		day(4) + " to " + day(1) + ": over, but not read completely yet.",
+		"Since " + day(0) + ": open. Each poll reads the changes. A day is over when our clock and the service's",
+		"A replay publishes again the rows since ",
 	} {
 		b.says("#settled li", line)
 	}
@@ -142,8 +142,8 @@ func TestTheDaysOfAResourceAreShownAsACalendarThatSaysWhatTheWordsSay(t *testing
 
 	b.look(url+"?pg#order_items", 1280, 900, 1, false)
 	b.only("order_items")
-	b.says("#settled li", "Open since then, 3 h: it stands still, for the reason above. Of that each poll "+
-		"reads what has changed since the pass before.")
+	b.says("#settled li", "Open since then (3 h): settled does not move, for the reason above. Each poll "+
+		"reads the changes since the pass before.")
 	if js[bool](b, `document.getElementById("calendar").checkVisibility()`) {
 		t.Error("days are shown of a resource that is settled to a time")
 	}
@@ -169,7 +169,7 @@ func TestACalendarHasNotOneElementADay(t *testing.T) {
 	_, url := serve(t, func() status.Snapshot { return s })
 	b := open(t)
 	b.look(url+"#users", 360, 780, 2, false)
-	b.says("#settled li", "2009-01-02 to 2019-03-01: read whole")
+	b.says("#settled li", "2009-01-02 to 2019-03-01: read completely")
 	b.says("#settled li", "2019-03-02 to "+day(1)+": not settled, and too many to list.")
 	if n := js[int](b, `document.querySelectorAll("#settling *").length`); n > 120 {
 		t.Errorf("%d elements", n)
@@ -189,7 +189,7 @@ func TestOneResourceIsReadInEveryWindowByDayAndByNight(t *testing.T) {
 		for _, resource := range []string{"order_items", "users"} {
 			b.look(fmt.Sprintf("%s?%d%s#%[3]s", url, n, resource), v.width, v.height, v.scale, v.dark)
 			b.only(resource)
-			b.says("#settled", "can still appear")
+			b.says("#settled", "can appear")
 			b.noSideways()
 			if cut := js[[]string](b, cutOff); len(cut) > 0 {
 				t.Errorf("%s: cut off: %q", v.name, cut)

@@ -64,7 +64,9 @@ var looks = map[string]string{"1": `font-weight="bold"`, "2": `opacity="0.6"`, "
 func drawLine(svg *strings.Builder, line string, y int) {
 	at, look := 0, ""
 	text := func(part string) {
-		part = string([]rune(part)[:min(utf8.RuneCountInString(part), max(0, columns-at))])
+		if room := columns - at; utf8.RuneCountInString(part) > room {
+			part = string([]rune(part + "…")[:max(0, room-1)]) + "…"
+		}
 		n := utf8.RuneCountInString(part)
 		if strings.TrimSpace(part) != "" {
 			fmt.Fprintf(svg, `<text x="%.1f" y="%d" textLength="%.1f" xml:space="preserve" %s>%s</text>`+

@@ -85,9 +85,9 @@ function inDays(s, r, now) {
     next = d.to && dateOf(Date.parse(d.to) + dayLength);
   }
   if (!s.days) {
-    const who = r.owned ? "This instance does not know it yet." : r.owner ? r.owner + " polls it and knows it." :
-      "Only an instance that polls it knows.";
-    lines.push(["unread", "Which days since then are open, and which cannot be closed?", who]);
+    const who = r.owned ? "this instance does not know their state yet." : r.owner ?
+      "the owner, " + r.owner + ", knows their state." : "only an instance that polls the resource knows their state.";
+    lines.push(["unread", "The days since then:", who]);
   }
   return lines.concat(replay(r));
 }
@@ -99,7 +99,7 @@ function settled(s) {
   return ["settled", "All before " + date + " " + time + " is settled:", appears];
 }
 
-const appears = "no row with an earlier updated_at can still appear.";
+const appears = "no unread row with an earlier updated_at can appear.";
 
 function days(from, to) {
   if (!to) return "Since " + from + ":";
@@ -110,17 +110,17 @@ function ofDays(d, s, now) {
   const overlap = duration(s.overlap_seconds);
   switch (d.state) {
     case "closed":
-      return "read whole, and settled once the days before are.";
+      return "read completely. Settled as soon as all earlier days are.";
     case "not_closed": {
       const why = d.why.startsWith(d.from + " ") ? d.why.slice(d.from.length + 1) : "cannot be closed: " + d.why;
       if (!d.next) return why + ".";
       return why + ". The next try is " + (d.next > now ? "at " + since(d.next, now) : "due") + ".";
     }
     case "open":
-      return "open. Each poll reads what has changed; a day is over when both clocks, ours and the service's, are " +
-        overlap + " (overlap) past its end.";
+      return "open. Each poll reads the changes. A day is over when our clock and the service's are both " + overlap +
+        " (the overlap) past its end.";
   }
-  return "over, and not read whole yet.";
+  return "over, but not read completely yet.";
 }
 
 // inTime is what is so from PostgreSQL, where there are no days.
@@ -128,16 +128,16 @@ function inTime(s, r, now) {
   const overlap = duration(s.overlap_seconds);
   const lines = [settled(s)];
   if (s.settled) {
-    const reads = s.by_floor ? "Of that each poll reads what has changed since the pass before." :
-      "Each poll reads all of that again.";
+    const reads = s.by_floor ? "Each poll reads the changes since the pass before." :
+      "Each poll reads all of these rows again.";
     const delayed = r.state === "settling_delayed" || r.state === "incomplete" && r.since;
-    const waits = delayed ? "it stands still, for the reason above." : "a transaction may make its first write up to " +
-      overlap + " (overlap) after the time that it stamps, so settled follows that far behind.";
-    lines.push([delayed ? "delayed" : "open", "Open since then, " + duration(between(s.settled, now)) + ":", waits + " " +
-      reads]);
+    const waits = delayed ? "settled does not move, for the reason above." : "settled stays " + overlap + " (the " +
+      "overlap) behind, because a transaction may make its first write that long after the time that it stamps.";
+    const open = "Open since then (" + duration(between(s.settled, now)) + "):";
+    lines.push([delayed ? "delayed" : "open", open, waits + " " + reads]);
   }
   if (s.cursor) {
-    lines.push(["unread", "A pass was cut short:", "it goes on behind the rows of " + instant(s.cursor) + "."]);
+    lines.push(["unread", "A pass was cut short:", "it continues after the rows of " + instant(s.cursor) + "."]);
   }
   return lines.concat(replay(r));
 }
@@ -145,7 +145,7 @@ function inTime(s, r, now) {
 function replay(r) {
   if (!r.replay) return [];
   const begins = (time) => !time || time.startsWith("0001-");
-  const from = begins(r.replay.from) ? "from the first row on" : "from " + instant(r.replay.from) + " on";
-  const before = begins(r.replay.settled) ? "" : " Settled stood at " + instant(r.replay.settled) + " before.";
+  const from = begins(r.replay.from) ? "all rows" : "the rows since " + instant(r.replay.from);
+  const before = begins(r.replay.settled) ? "" : " Before the replay, settled was " + instant(r.replay.settled) + ".";
   return [["replaying", "A replay", "publishes again " + from + "." + before]];
 }

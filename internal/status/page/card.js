@@ -24,11 +24,11 @@ const states = {
 
 // What the name of a figure does not say by itself.
 const glosses = {
-  "Lag": "The time since the last poll that met every change began",
-  "Settled up to (low watermark)": "No row with an earlier updated_at can still appear",
-  "As of": "When the last complete pass over the source began",
-  "Dead letters": "Rows that cannot be published as they stand",
-  "Last sweep": "A sweep compares the whole topic with the whole source and repairs what differs",
+  "Lag": "The time since the start of the last poll that met every change",
+  "Settled up to": "The low watermark: no unread row with an earlier updated_at can appear",
+  "As of": "The start of the last complete pass",
+  "Dead letters": "Rows that storestream cannot publish",
+  "Last sweep": "A sweep compares the whole topic with the whole source, and repairs the differences",
 };
 
 // Card shows one resource.
@@ -85,11 +85,13 @@ export class Card {
   show(r, s) {
     const [word, look] = states[r.state] || [r.state, "idle"];
     this.root.className = look;
-    put(this.source, r.source === "rest" ? "over REST" : "from PostgreSQL");
+    put(this.source, r.source === "rest" ? "REST" : "PostgreSQL");
     put(this.state, word);
     this.state.className = "state " + look;
     put(this.doing, doing(r, s));
-    const why = r.why && (r.since ? "Since " + since(r.since, s.now) + " (" + duration(between(r.since, s.now)) + "): " : "") + r.why;
+    const age = r.since && r.state !== "paused"; // a pause has its time in its reason
+    const prefix = age ? "Since " + since(r.since, s.now) + " (" + duration(between(r.since, s.now)) + "): " : "";
+    const why = r.why && prefix + r.why;
     put(this.reason, why || "");
     this.reason.className = "reason " + look;
     shown(this.reason, Boolean(why));
@@ -106,8 +108,8 @@ export class Card {
     shown(this.bar, part !== undefined);
     if (part !== undefined) this.bar.value = part;
     const percent = Math.floor(100 * part) + " % of the ";
-    const of = time === undefined ? "" : percent + "time from " + instant(from).slice(0, 10) + " to now, ";
-    const byTime = at ? of + "at " + instant(at).replace(" 00:00:00", "") : "";
+    const of = time === undefined ? "read up to " : percent + "time from " + instant(from).slice(0, 10) + " to now, at ";
+    const byTime = at ? of + instant(at).replace(" 00:00:00", "") : "";
     put(this.load, blocks ? percent + "table's blocks" : byTime);
     shown(this.load, Boolean(blocks || at));
   }
@@ -117,7 +119,7 @@ export class Card {
     const byDay = r.settled && r.source === "rest" ? ", by day" : "";
     this.figure("Lag", r.lag_seconds === null ? "not known" : duration(r.lag_seconds));
     this.figure("Rows a second", r.owned ? perSecond(this.rows.perSecond()) : undefined);
-    this.figure("Settled up to (low watermark)", r.settled ? instant(r.settled) : "not yet", (ago(r.settled) || "") + byDay);
+    this.figure("Settled up to", r.settled ? instant(r.settled) : "not yet", (ago(r.settled) || "") + byDay);
     this.figure("As of", r.as_of ? instant(r.as_of) : "not yet", ago(r.as_of));
     this.figure("Rows published", count(r.rows));
     this.figure("Dead letters", count(letterCount(r)), "", letterCount(r) ? "bad" : "");
@@ -129,9 +131,9 @@ export class Card {
     const written = r.written && "wrote at " + since(r.written, s.now);
     this.figure("Owner", r.owner || "none", r.owned ? "this instance" : written);
     const older = (r.privacy || []).length > 1 ? "older rows may remain" : undefined;
-    this.figure("Policies for fields", older, "storestream sweep " + r.resource, "busy");
+    this.figure("Privacy policies", older, "storestream sweep " + r.resource + " replaces them", "busy");
     const unknown = r.unknown_fields && count(r.unknown_fields);
-    this.figure("Fields not in the schema", unknown, "not published; storestream check --names");
+    this.figure("Fields not in the schema", unknown, "not published; names: storestream check --names");
   }
 
   // past shows what the page has seen of the last hour.

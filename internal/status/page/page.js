@@ -37,7 +37,7 @@ const verdicts = [
   ["incomplete", "incomplete", "bad"],
   ["paused", "paused", "busy"],
   ["resuming", "resuming", "busy"],
-  ["unknown", "waiting for the group to share them out", "busy"],
+  ["unknown", "waiting for the group to assign an owner", "busy"],
   ["first_load", "being loaded for the first time", "busy"],
   ["replaying", "being replayed", "busy"],
   ["behind", "behind", "busy"],
@@ -55,7 +55,8 @@ function summary(s) {
   if (!parts.length && well.length > 2) parts.push("All " + well.length + " resources are up to date");
   else if (well.length) parts.push(are(well) + "up to date");
   const elsewhere = s.resources.filter((r) => !r.owned && r.owner).map((r) => r.resource);
-  if (elsewhere.length) parts.push(are(elsewhere) + "owned by other instances");
+  const others = elsewhere.length === 1 ? "another instance" : "other instances";
+  if (elsewhere.length) parts.push(are(elsewhere) + "owned by " + others);
   const dead = s.resources.reduce((n, r) => n + letterCount(r), 0);
   if (dead) parts.push(rowCount(dead) + " cannot be published");
   if (dead && look === "good") look = "busy";
@@ -73,7 +74,7 @@ function beside(s) {
   const parts = [];
   const known = s.resources.filter((r) => r.lag_seconds !== null);
   const last = known.sort((a, b) => b.lag_seconds - a.lag_seconds)[0];
-  if (last) parts.push("furthest behind: " + last.resource + " with " + duration(last.lag_seconds));
+  if (last) parts.push("largest lag: " + last.resource + ", " + duration(last.lag_seconds));
   const inAll = (rate) => s.resources.reduce((n, r) => n + rate(cards.get(r.resource)).perSecond(), 0);
   parts.push(perSecond(inAll((card) => card.rows)) + " rows/s");
   const v = s.service;
@@ -91,13 +92,13 @@ function notices(s) {
     const rate = perSecond(v.allowed_per_second) + " of " + perSecond(v.ceiling_per_second);
     const pause = v.refused_until ? " The longest pause ends at " + clock(v.refused_until) + "." : "";
     all.unshift("The service has been refusing requests for their rate since " + since(v.refused_since, s.now) +
-      "." + pause + " storestream now sends " + rate + " requests a second; the rate rises again by itself.");
+      "." + pause + " storestream now sends " + rate + " requests a second. The rate rises again by itself.");
   }
   if (v && Math.abs(v.clock_skew_seconds || 0) >= 5) {
     const way = v.clock_skew_seconds > 0 ? " ahead of" : " behind";
     all.push("The service's clock is " + duration(Math.abs(v.clock_skew_seconds)) + way + " this machine's.");
   }
-  if (paused) all.unshift("Paused: the page shows the state of " + clock(s.now) + ".");
+  if (paused) all.unshift("Page frozen: it shows the state of " + clock(s.now) + ".");
   const list = $("notices");
   if ([...list.children].map((li) => li.textContent).join("\n") !== all.join("\n")) {
     list.replaceChildren();
@@ -125,7 +126,7 @@ function members(s) {
   shown($("members"), all.length > 1 && !view.chosen);
   fill($("members"), all.map((m) => [
     m.instance + (m.instance === s.instance ? " (this one)" : ""),
-    (m.owned || []).join(", ") || ["nothing: a standby", "faint"],
+    (m.owned || []).join(", ") || ["none (standby)", "faint"],
     (m.enabled || []).join(", "),
   ]));
 }
@@ -182,7 +183,7 @@ function receive(event) {
 
 $("pause").addEventListener("click", () => {
   paused = !paused;
-  $("pause").textContent = paused ? "Resume" : "Pause";
+  $("pause").textContent = paused ? "Unfreeze page" : "Freeze page";
   $("pause").setAttribute("aria-pressed", String(paused));
   for (const type of Object.keys(show)) if (kept[type]) show[type](kept[type]);
 });
@@ -195,7 +196,7 @@ function connect() {
     lost = true;
     document.body.classList.add("lost");
     $("summary").className = "bad";
-    put($("headline"), "No connection to storestream: what is shown is old. Trying again.");
+    put($("headline"), "No connection to storestream: this page is out of date. Trying again.");
     document.title = "No connection - storestream";
     if (events.readyState === EventSource.CLOSED) setTimeout(connect, 5000);
   };

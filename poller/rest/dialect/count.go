@@ -8,7 +8,7 @@ const Estimate = "estimate"
 // exact, of all rows or of the page. A day whose count contradicts its rows stays open and says so.
 var Count = &Property{
 	Name:     "count",
-	Question: "What is meta.count worth?",
+	Question: "Is meta.count exact or an estimate?",
 	OnlySet:  true,
 	Means: map[string]string{
 		Estimate: "a count only shortens the search for the last page",

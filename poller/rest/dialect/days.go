@@ -17,7 +17,7 @@ const (
 // drop what earlier answers have shown.
 var Days = &Property{
 	Name:     "days",
-	Question: "In which zone do filters cut days?",
+	Question: "In which time zone do date filters cut days?",
 	Plain:    UTC,
 	Means: map[string]string{
 		UTC: "the service cuts days in UTC",

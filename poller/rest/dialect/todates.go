@@ -27,7 +27,7 @@ var (
 func toDate(name string) *Property {
 	return &Property{
 		Name:     name,
-		Question: "Which rows of day D does " + name + "=D take in?",
+		Question: "Which rows of day D does " + name + "=D include?",
 		Plain:    Whole,
 		Means: map[string]string{
 			Whole:    "the service takes in all of the last day",

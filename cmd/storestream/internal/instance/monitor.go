@@ -202,7 +202,7 @@ func (m *monitor) addTo(s *status.Snapshot) {
 	}
 	if slices.ContainsFunc(s.Resources, func(r health.Resource) bool { return r.Owned }) {
 		s.Notices = append(s.Notices,
-			"What other instances do is not known for certain now: "+status.FirstLine(m.err))
+			"The state of the other instances is uncertain: "+status.FirstLine(m.err))
 		return
 	}
 	s.Waiting = "kafka: " + status.FirstLine(m.err) // a member that lost its group joins again by itself
