@@ -33,6 +33,7 @@ func (s *state) advance(b *Batch, at Moment, rows int) {
 		}
 		return
 	}
+	s.ended++
 	s.delayed = b.Done.Delayed
 	if s.dealtWithAll() { // otherwise a successor has to read these rows again
 		s.mark.Floor = b.Done.Floor

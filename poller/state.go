@@ -34,7 +34,7 @@ type state struct {
 	wanted    map[int64]Suspect
 	readBegan Moment
 
-	passes        int             // complete ones since the takeover
+	passes, ended int             // complete passes since the takeover, and all that ended
 	forgot        bool            // the pass in hand forgot rows that the watermark's cursor has passed
 	settledBefore schemas.Instant // settled when the takeover began
 	delayed       string          // why settled stands still, as the last pass said

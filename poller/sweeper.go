@@ -179,7 +179,7 @@ func (s *sweeper) asked(kind watermark.Kind) {
 func (s *sweeper) step(ctx context.Context) error {
 	w := s.inHand
 	switch {
-	case s.state.passes == 0: // polls come first: a new owner is up to date before it sweeps
+	case s.state.ended == 0: // polls come first: a new owner publishes the changes before it sweeps
 		return nil
 	case w == nil:
 		return s.begin(ctx)

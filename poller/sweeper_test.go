@@ -349,6 +349,17 @@ func TestPollsComeBeforeASweep(t *testing.T) {
 	}
 }
 
+// Over REST no pass is complete while a past day cannot be closed, which may stay so.
+func TestANewOwnerSweepsThoughNoPassIsComplete(t *testing.T) {
+	s := openShop(t, 10, nil)
+	s.poll()
+	s.rows[1] = s.row(1, -time.Hour, 2) // no poll sees it
+	s.takeOver()
+	s.partly = true
+	s.await(s.askSweep())
+	s.wants(s.rows[1])
+}
+
 func TestASweepAskedForWhileOneIsInHandComesAfterIt(t *testing.T) {
 	s := openShop(t, 10, nil)
 	s.askSweep()
