@@ -29,8 +29,7 @@ func watermarkList(env *environment) *cobra.Command {
 		Short: "Show whether everything is up to date",
 		Long: `Prints for each resource
 
-  SETTLED    every row with an earlier updated_at is published, and no such
-             row can appear any more
+  SETTLED    every row with an earlier updated_at is published
   AS OF      the topic holds everything that was visible at this time
   LAG        the time since then
   PUBLISHED  rows published in all
