@@ -55,7 +55,7 @@ type entry [5]uint32
 
 type shard struct {
 	entries []entry
-	notes   []uint64 // by place; nil if the Set has none
+	notes   []uint64 // by place. Nil if the Set has no notes
 	n       int
 	// The memory of entries and of notes, if that is not on the heap.
 	mapped, mappedNotes []byte
