@@ -259,9 +259,9 @@ func (p *pass) forward() {
 }
 
 // idle reports whether the last answers brought only pages that the pass had met, or only rows. If a row
-// moves to the page that comes again between every two answers, none is like another. So idle looks for new
-// rows as well, at ever longer intervals: it has to sort the rows met. It waits until as many rows came as
-// the service counts.
+// moves to the page that comes again between every two answers, each answer differs from the others. So idle
+// looks for new rows as well, at ever longer intervals: it has to sort the rows met. It waits until as many
+// rows came as the service counts.
 func (p *pass) idle() bool {
 	powerOfTwo := func(n int) bool { return n&(n-1) == 0 }
 	most := maxIdle
