@@ -18,7 +18,7 @@ import (
 )
 
 // ErrLost means that a commit failed, or that its outcome is unknown. Close the session, and go on with a new
-// one (Group.Confirm, then Take), which finds out what was committed.
+// one (Group.Confirm, then Take), which finds out whether the transaction was committed.
 var ErrLost = errors.New("the session is lost")
 
 // transactionTimeout is how long the broker lets a transaction stay open. A broker refuses more than its
