@@ -106,8 +106,9 @@ type Batch struct {
 	Final []bool
 	// Age is the time since the oldest answer with these rows was made. A cache's answers may be old.
 	Age time.Duration
-	// Settled: once this batch and those before it are published, no row with an earlier updated_at can
-	// appear any more. MinInstant means not known. It never exceeds the range that was read.
+	// Settled is the instant up to which the resource is settled once this batch and those before it are
+	// published. Then no row with an earlier updated_at can appear any more. MinInstant means not known. It
+	// never exceeds the range that was read.
 	Settled schemas.Instant
 	// Cursor is the place at which this pass goes on after this batch. Nil means Settled.
 	Cursor *watermark.Cursor

@@ -277,10 +277,10 @@ func (s *Session) unhide(ctx context.Context, hidden []string) error {
 }
 
 var (
-	// errBehind: records got offsets that their log had passed before.
+	// errBehind means that records got offsets that their log had passed before.
 	errBehind = errors.New("it was created anew or lost records: records got offsets that its log " +
 		"had passed before")
-	// errAnother: the topic has another id.
+	// errAnother means that the topic has another id.
 	errAnother = errors.New("it was created anew")
 )
 

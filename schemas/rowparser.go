@@ -107,8 +107,8 @@ func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
 }
 
 // scan finds the values of the schema's fields. It returns the place of the first fault if the row is not one
-// object that is well formed but for these values, which their codecs check; -1: it is. The values before a
-// fault are there also then.
+// well-formed object, else -1. It does not check the values of the schema's fields, which their codecs check.
+// The values before a fault are found all the same.
 func (p *RowParser) scan(raw []byte) (fault int) {
 	clear(p.spans)
 	s := Scanner{text: raw}

@@ -166,7 +166,7 @@ func (s *Set) Get(id int64) (Version, bool) {
 	return sh.entries[at].Version(), true
 }
 
-// Put remembers v for id; false: the cap is reached and id was not there.
+// Put remembers v for id. It returns false if the cap is reached and id was not there.
 func (s *Set) Put(id int64, v Version) bool { return s.put(id, v, s.maxBytes) }
 
 // PutBeyond is Put without the cap.

@@ -202,7 +202,7 @@ func (e *Endpoint) receive(answer *http.Response, err error, sent time.Time, que
 	e.counted(strconv.Itoa(status))
 	switch {
 	case err != nil:
-		if u, ok := errors.AsType[*url.Error](err); ok { // its text begins with the address, and failed has the path
+		if u, ok := errors.AsType[*url.Error](err); ok { // its text has the address, and failed names the path
 			err = u.Err
 		}
 	case status != http.StatusOK:

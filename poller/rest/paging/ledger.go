@@ -29,8 +29,8 @@ type tally struct {
 	changed bool
 }
 
-// bound says that the set had at most so many rows (-1: unknown) at an instant, and that the rows which the
-// passes from since on met were in it then.
+// bound is the greatest number of rows that the set can have had at an instant, -1 if unknown. The rows that
+// the passes from since on met were in the set then.
 type bound struct{ rows, since int }
 
 func newLedger(growing bool) *ledger {

@@ -46,7 +46,7 @@ type pass struct {
 	before  int             // how many different rows were met maxIdle answers before idle looks
 	// alike is the count that each answer with rows gave, -1 if they differ or do not count.
 	alike int
-	// n is how many rows the service counted before it showed the first of met; -1: it did not.
+	// n is how many rows the service counted before it showed the first of met, -1 if it did not count.
 	n int
 	// last is the number of the last page. end is the number of its rows, and said the service's total count
 	// with it. exact is set if the service itself said that this page is the last.

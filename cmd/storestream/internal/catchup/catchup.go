@@ -45,7 +45,7 @@ type Config struct {
 // lookEvery is how often the watermarks are read.
 const lookEvery = 500 * time.Millisecond
 
-// errStopped: the instance ended before it was asked to.
+// errStopped means that the instance ended before it was asked to.
 var errStopped = errors.New("the instance stopped by itself")
 
 // Run runs the instance until every resource is done, and then stops it in good order. Its error names the
