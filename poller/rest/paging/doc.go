@@ -42,10 +42,10 @@
 // come to the set meanwhile.
 //
 // Counting. Let a shrinking set have had at most n rows at t, and let n different rows have been met at t or
-// later. Then it is whole. For no row has come since t, so all that were met were in S(t); they are n, and
-// S(t) has no more, so they are S(t); and each row that stayed is in S(t). It does not matter in which order
-// the rows came, how often one was met, or in how many passes. For a growing set the same holds of rows met
-// until t, as long as none leaves.
+// later. Then it is whole. No row has come since t, so all n rows that were met were in S(t). S(t) has no
+// more than n, so these are all of S(t). And each row that stayed is in S(t). The order in which the rows
+// came does not matter, nor how often one was met, nor in how many passes. For a growing set the same holds
+// of rows met until t, as long as none leaves.
 //
 // Replicas. Several servers may answer, or a cache that leaves no trace. Then an answer may be true of an
 // earlier instant than the answer before it. So a row may have been met that had left before n was said, and
@@ -84,11 +84,11 @@
 // is the total if it was once larger than the number asked for). A count applies to the rows that are read
 // after it was given.
 //
-// So one backward pass can be enough: it begins at the last page, which says what n is, and if it then meets
-// n different rows, and all its answers count n, no page was short, no row was met twice, and each was met
-// (Reader.Count). A forward pass proves less. The page that says n comes last, and a row met before may have
-// left and have made room for one that was missed. Passes that fall short of n add up: rows that any of them
-// met since n was last seen to change count (ledger).
+// So one backward pass can be enough. It begins at the last page, which shows n. If it then meets n different
+// rows, and all its answers count n, no page was short, and each row was met (Reader.Count). A forward pass
+// proves less. The page that shows n comes last, and a row met before may have left and have made room for
+// one that was missed. Passes that fall short of n add up: rows that any of them met since n was last seen to
+// change count (ledger).
 //
 // Doubt. The service's own word that a page is the last proves nothing in these cases.
 //
@@ -132,13 +132,12 @@
 // holds cannot be seen, so this proves nothing. It says in which direction n will be met soon.
 //
 // Agreement. Two passes in a row over a growing set are taken for whole if three things hold. They met the
-// same unchanged rows. Neither pass's end is in doubt: a pass that was cut short by a refused page, and one
-// by an empty answer that is not true, agree as well. And either the second pass had as many rows on each
+// same unchanged rows. Neither pass's end is in doubt: otherwise passes that were cut short, by a refused
+// page or by an untrue empty answer, would agree too. And either the second pass had as many rows on each
 // page as it asked for, or the longest pages of the two have different lengths: near pages of 100 rows and
-// far ones of 200 hide the same rows from each pass that asks for 200 or more. That is no proof: it may miss
-// a row when rows are deleted meanwhile, or when the order is not one that holds. A row that is missed here
-// is late and not lost, for no day is closed on it: the set is read again, and when its day is over it
-// shrinks.
+// far ones of 200 hide the same rows from each pass that asks for 200 or more. Agreement is no proof. It may
+// miss a row if rows are deleted meanwhile, or if the order does not hold. Such a row is late and not lost,
+// because agreement closes no day: the set is read again, and when its day is over it shrinks.
 //
 // Chance. If p passes in a row met no row for the first time, then a row that none met was missed by all of
 // these. Let a pass miss it with a probability of at most r, independently of the others; then this happens
