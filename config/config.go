@@ -65,7 +65,8 @@ type Store struct {
 	TLS                  TLS             `koanf:"tls"`
 }
 
-// Dialect answers what the service's document leaves open. auto leaves it to the service's answers.
+// Dialect answers the questions that the service's document leaves open. With auto, storestream learns the
+// answer from the service.
 type Dialect struct {
 	Days      string `koanf:"days" default:"auto" one:"auto|utc|other"`
 	UpdatedTo string `koanf:"updated_to" default:"auto" one:"auto|whole|midnight"`

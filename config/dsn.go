@@ -38,7 +38,7 @@ func readDSN(setting string) (string, error) {
 	return d.Text(), err
 }
 
-// maskDSN returns a DSN without its secrets. It shows nothing of one that cannot be understood.
+// maskDSN returns a DSN without its secrets. If it cannot parse the DSN, it masks all of it.
 func maskDSN(text string) string {
 	if text == "" || strings.HasPrefix(text, secretFile) {
 		return text

@@ -160,7 +160,7 @@ func (l *loader) mistake(key, rule string) {
 	}
 }
 
-// require adds a mistake for key if ok is false. rule says what was expected.
+// require adds a mistake for key if ok is false. rule is the mistake's Rule.
 func (l *loader) require(key string, ok bool, rule string) {
 	if !ok {
 		l.mistake(key, rule)

@@ -19,7 +19,7 @@ type Mistake struct {
 	// From is the origin of the value: "default", "storestream.yaml:14", "environment STORESTREAM_LOG__LEVEL",
 	// "flag --set". It is empty if Key names the origin.
 	From string
-	// Rule says what was expected and what to do.
+	// Rule is the expectation, and the remedy.
 	Rule string
 }
 

@@ -33,8 +33,8 @@ func proxyLogin(address string) *url.Userinfo {
 	return u.User
 }
 
-// maskURL hides the text of a URL that has a login, a query or a fragment. A / or a ? in a password moves the
-// borders of a URL, so nothing of it is shown.
+// maskURL masks a URL that has a login, a query or a fragment. It masks the whole text, because a / or a ? in
+// a password moves the borders of a URL's parts.
 func maskURL(text string) string {
 	who, _, login := strings.Cut(text, "@")
 	if login && strings.Contains(who, ":") || strings.Contains(text, "://") && strings.ContainsAny(text, "?#") {

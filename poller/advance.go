@@ -46,11 +46,11 @@ func (s *state) advance(b *Batch, at Moment, rows int) {
 	}
 	if b.Done.Complete {
 		s.passes++
-		// `run --once` is over when as_of says so, and no later run would know of a row that is deferred.
+		// `run --once` ends when as_of has moved. If a row were deferred then, no later run would know of it.
 		if !s.settings.Eager || s.deferred.empty() {
 			s.mark.AsOf = latest(s.mark.AsOf, began, at.Wall)
 		}
-		// Every pass from the takeover on began after the reset was accepted, whatever the clocks say.
+		// Every pass from the takeover on began after the reset was accepted, even if the clocks say otherwise.
 		if r := s.mark.Replay; r != nil {
 			s.mark.End(watermark.Result{Request: r.Request, RequestUID: r.RequestUID, Kind: watermark.Reset,
 				From: r.From, Began: r.At, Ended: at.Wall, Rows: r.Rows + int64(rows)})
@@ -67,11 +67,11 @@ func (s *state) reaches(b *Batch) schemas.Instant {
 	return min(b.Settled, s.deferred.earliest(), s.deadLetters.beyond.earliest())
 }
 
-// makeRoom moves settled as far as b lets it, for the first row of b, for which poll.memory has no room.
-// What settled has passed is not remembered. It passes this row too if all rows after it are later: no pass
-// reads the row again, so nothing has to remember it. Otherwise one row that a late commit brings would
-// keep a full memory full. A later pass compares milliseconds, so the row's whole millisecond has to lie
-// below settled. makeRoom reports whether settled moved.
+// makeRoom moves settled as far as b lets it, because poll.memory has no room for the first row of b. Rows
+// that settled has passed need not be remembered. If all other rows of b are later, settled may pass the
+// first row too. Then no pass reads it again. Without this rule one row that a late commit brings would keep
+// a full memory full. A later pass compares milliseconds, so the row's whole millisecond has to lie below
+// settled. makeRoom reports whether settled moved.
 func (s *state) makeRoom(b *Batch) bool {
 	settled, row := s.reaches(b), &b.Rows[0]
 	for _, later := range b.Rows[1:] {
@@ -139,8 +139,8 @@ func (s *state) moveCursor(b *Batch) {
 	s.forgot = b.Done == nil && (s.forgot || forgot)
 }
 
-// dealtWithAll reports whether no row of the passes so far has to be read again: no row is deferred, and no
-// row lacks its dead letter.
+// dealtWithAll reports whether no row is deferred and no row lacks its dead letter. Then no row of the passes
+// so far has to be read again.
 func (s *state) dealtWithAll() bool {
 	return s.deferred.empty() && s.deadLetters.beyond.rows() == 0
 }
@@ -255,14 +255,14 @@ func (s *state) beginReplay(r watermark.Request, now schemas.Instant, ends []int
 		Ends: ends}
 }
 
-// cancelReplays ends the replays in hand, and returns how many these were. reset says that the caller has to
-// end with a takeover.
+// cancelReplays ends the replays in hand, and returns their number. reset is set if the caller has to end
+// with a takeover.
 //
-// When a reset is cancelled, settled goes on where it stood before: every row below is published, and no
-// other can appear there (Request.Passed, lose). The passes of the replay may have read rows behind it that
-// dedup has forgotten, because their cursor, load or floor had passed them. So these are given up, and a
-// takeover reads back every version from settled on, so that it is not published again. That has those that
-// the replay published, too. Before the first load is complete, a replay is a part of it, and goes on.
+// When a reset is cancelled, settled returns to its place before the reset. Every row below is published, and
+// no other can appear there (Request.Passed, lose). The replay's passes may have read rows behind that place
+// that dedup has forgotten, because the cursor, the load or the floor had passed them. So these three are
+// given up. A takeover reads back every version from settled on, those of the replay too, so that no version
+// is published again. Before the first load is complete, a replay is a part of it, and goes on.
 func (s *state) cancelReplays(now schemas.Instant) (ended int, reset bool) {
 	const cancelled = "cancelled"
 	for i := range s.mark.Parts {

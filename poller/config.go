@@ -45,9 +45,9 @@ type Settings struct {
 	Overlap    time.Duration
 	// Memory limits the bytes for rows that a pass may read again. Zero means no limit.
 	Memory int
-	// CatchesUp is set if the source reads no server that is behind one that it has read (PostgreSQL). So
-	// within a takeover no read shows an older state of a row than a read before it. What a server lacked at
-	// first, a later pass reads. Otherwise (REST) any answer may show an older state.
+	// CatchesUp is set if the source reads no server that is behind one that it has read (PostgreSQL). So within
+	// a takeover no read shows an older state of a row than a read before it. If a server lacked a row at first,
+	// a later pass reads it. Otherwise (REST) any answer may show an older state.
 	CatchesUp bool
 	// Start is the lower bound of every read. schemas.MinInstant means none.
 	Start schemas.Instant

@@ -61,8 +61,8 @@ func (d *deadLetters) delays() string {
 		"a sweep takes out the letters of rows that are well or deleted", d.most, beyond)
 }
 
-// tooLarge is the reject of a row whose record takes size bytes, of which the topic takes at most most. It
-// names the row and does not show it: its JSON would have to be made to know how large that is.
+// tooLarge returns the reject of a row whose record takes size bytes, which is more than most, the limit of
+// the topic. The reject names the row and does not show it, because the row's JSON may be large too.
 func (d *deadLetters) tooLarge(row *schemas.Record, size, most int) *schemas.Reject {
 	return &schemas.Reject{ID: row.ID, HasID: true, UpdatedAt: row.UpdatedAt,
 		Err: fmt.Sprintf("the record takes %d bytes, and at most %d go into the topic (its max.message.bytes, or "+

@@ -35,7 +35,7 @@ import (
 //     Then a takeover reads back everything from settled on. If settled itself goes back, it reads back all.
 type dedup struct {
 	// rows has the versions, and the Text of their records as notes. The source reads them (find) beside the
-	// poller. So the poller holds mu where it changes them during a read.
+	// poller. So the poller holds mu while it changes them during a read.
 	rows   *rowset.Set
 	mu     sync.Mutex
 	future futureRows
@@ -48,8 +48,8 @@ type dedup struct {
 	settled schemas.Instant
 	// lacking counts the records that a takeover could not restore.
 	lacking int
-	// passedAgain: settled went back. The rows that it had passed were forgotten, also how much
-	// earlier than its updated_at a row of the future was written. So a takeover reads the whole topic.
+	// passedAgain is set once settled went back. dedup has forgotten the rows that settled had passed, and how
+	// much earlier than its updated_at a row of the future was written. So a takeover reads the whole topic.
 	passedAgain bool
 	// catchesUp is that of Settings. unmarkedOnly: marked versions took too much room.
 	catchesUp, unmarkedOnly bool
@@ -81,7 +81,7 @@ func (d *dedup) restore(r watermark.Published, mark *watermark.Watermark) {
 	}
 	old := r.Old && mark.Replay != nil && r.UpdatedAt.Millis() >= mark.Replay.From.Millis()
 	if old && d.unmarkedOnly {
-		d.forget(r.ID) // an earlier record may be unmarked, and is not what the topic has
+		d.forget(r.ID) // an earlier record may be unmarked, and this one has replaced it
 		return
 	}
 	d.put(watermark.FutureRow{ID: r.ID, UpdatedAt: r.UpdatedAt, Hash: r.Hash, Old: old}, r.Time)
@@ -99,7 +99,8 @@ func (d *dedup) put(row watermark.FutureRow, recordTime schemas.Instant) {
 	d.future.add(row, recordTime)
 }
 
-// dropMarked makes room, where it may and there is any to make: afterwards there are no marked versions.
+// dropMarked makes room: it drops all marked versions. If the source does not catch up, or dropMarked has run
+// before in this replay, it does nothing and returns false.
 func (d *dedup) dropMarked() bool {
 	if !d.catchesUp || d.unmarkedOnly {
 		return false
@@ -150,21 +151,21 @@ func (d *dedup) find(rows []rowset.Noted) {
 	d.rows.Find(rows)
 }
 
-// forget drops what is known of a row.
+// forget drops the version of a row.
 func (d *dedup) forget(id int64) {
 	d.rows.Remove(id)
 	delete(d.future.far, id)
 }
 
-// batchDealtWith ends a batch. passed: the next watermark lies behind it, so its final rows need not be
-// remembered. It says whether any was forgotten.
+// batchDealtWith ends a batch. passed is set if the next watermark lies behind it. Then the final rows of the
+// batch need not be remembered. forgot is set if dedup forgot one.
 func (d *dedup) batchDealtWith(passed bool) (forgot bool) {
 	for _, row := range d.final {
 		v, known := d.rows.Get(row.ID)
 		switch {
 		case !known || !v.Equal(row.UpdatedAt.Millis(), row.Hash): // another version came after it
 		case passed:
-			d.rows.Remove(row.ID) // not of future: where the floor is lost a takeover has to find it after all
+			d.rows.Remove(row.ID) // future keeps it: if the floor is lost, a takeover has to find it
 			forgot = true
 		default:
 			d.oldest = min(d.oldest, row.UpdatedAt)
@@ -187,8 +188,8 @@ func (d *dedup) from(settled schemas.Instant) (schemas.Instant, []watermark.Futu
 	return min(from, max(oldest, settled)), far
 }
 
-// committed ends a transaction, and drops what settled has passed, once in ten seconds. Nothing depends on
-// when.
+// committed ends a transaction. Once in ten seconds, it drops the rows that settled has passed. They do no
+// harm before.
 func (d *dedup) committed(settled schemas.Instant, now time.Time) {
 	if len(d.final) == 0 && now.Sub(d.evicted) >= 10*time.Second { // final rows go by themselves
 		d.mu.Lock()
@@ -198,7 +199,7 @@ func (d *dedup) committed(settled schemas.Instant, now time.Time) {
 	}
 }
 
-// evict drops what settled has passed.
+// evict drops the rows that settled has passed.
 func (d *dedup) evict(settled schemas.Instant) {
 	d.settled = settled
 	d.rows.Evict(settled)
@@ -211,7 +212,7 @@ func (d *dedup) findOldest() {
 		oldest = min(oldest, v.Millis)
 	}
 	switch {
-	case d.lacking > 0: // nobody knows how old those are
+	case d.lacking > 0: // how old those are is not known
 		d.oldest = schemas.MinInstant
 	case oldest < math.MaxInt64:
 		d.oldest = schemas.InstantOfMillis(oldest)
@@ -248,9 +249,9 @@ func (d *dedup) unmark() {
 }
 
 // futureRows knows the rows whose updated_at was in the future when they were written: the service's clock
-// runs ahead, or somebody stamped a date far off. Brokers refuse record times in the future, so such a
-// record carries the time of its writing. A takeover that read the topic from settled on would not find it,
-// and the row would be published twice. So it begins as much earlier as these records are.
+// runs ahead, or a program stamped a date far off. Brokers refuse record times in the future, so such a
+// record carries the time of its writing. If a takeover read the topic from settled on, it would not find the
+// record, and the row would be published twice. So it begins as much earlier as these records are.
 //
 // A few that lie far off are kept in the watermark itself: one row of the year 9999 would else make every
 // takeover read the whole topic.

@@ -15,7 +15,7 @@ import (
 //
 // An older updated_at is either false (a replica lags, a cache kept a page) or true (two transactions
 // committed in the other order, a person corrected a date). If a false one were published at once, an old
-// state would lie over a new one for ever, because compaction keeps the last record. If a true one were
+// state would replace a new one in the topic, because compaction keeps the last record. If a true one were
 // dropped, it would be lost. So the poller looks at the row again after the overlap, and publishes an older
 // state that the source has shown twice, that far apart.
 //

@@ -1,5 +1,5 @@
-// Package poller turns repeated reads of one resource into a stream of upserts in which nothing is lost,
-// stale or sent twice.
+// Package poller turns repeated reads of one resource into a stream of upserts. It misses no row, publishes
+// no stale state, and publishes no version twice.
 //
 // A Poller decides when to read, from where, which rows are new, and when the watermark may move. It knows
 // neither Kafka nor HTTP nor SQL: a Source reads, and a Session writes transactions.
@@ -35,15 +35,15 @@
 //	state     decides about the batch (decide), and moves the watermark (advance)
 //	writer    commits rows, dead letters and watermark in one transaction
 //
-// The three become visible together. So the topic always says what the poller remembers, and a successor
-// rebuilds it from there.
+// The three become visible together. So the topic always has all that the poller remembers, and a successor
+// rebuilds its memory from there.
 //
 // state runs ahead of the topic by the transaction in hand. A failed commit ends the poller: Run returns, the
 // state is dropped, and a new Poller begins with a takeover.
 //
-// sweeper compares the whole topic with the whole source beside the polls, and repair writes what it found.
-// It also deletes single rows on request (erase). All of them write through state and writer, in the
-// poller's goroutine. board is the status that people may see.
+// sweeper compares the whole topic with the whole source beside the polls, and repair writes the differences.
+// It also deletes single rows on request (erase). All of them write through state and writer, in the poller's
+// goroutine. board is the status that people may see.
 //
 // Clocks step, ours too. A duration is measured by a clock that does not (Moment.Now). A time of the wall
 // clock that lies in the future was noted while that clock was ahead, and is not believed: as_of, the time of

@@ -10,9 +10,10 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// policyInForce notes in mark under which policies for fields rows are published from now on. If there were
-// others before, the topic has rows of theirs, and the comparisons of a sweep in hand do not count. A first
-// load may find some too: if the watermark was lost, the producer says so in it.
+// policyInForce notes in mark under which policies for fields rows are published from now on. If other
+// policies were in force before, the topic has rows of theirs, and the comparisons of a sweep in hand do not
+// count. A first load may find such rows too: if the watermark was lost, the producer notes lost policies in
+// the new one.
 func policyInForce(cfg *Config, mark *watermark.Watermark) {
 	now := cfg.Resource.PolicyFingerprint()
 	if mark.Rows == 0 && mark.Settled == schemas.MinInstant && !mark.Policies.Mixed() {

@@ -26,9 +26,9 @@ const (
 	soonRetry = 2 * time.Second
 )
 
-// ErrTakeover ends Run when the state no longer suits the watermark: a reset was accepted, or earlier reads
+// ErrTakeover ends Run when the state no longer suits the watermark. A reset was accepted, or earlier reads
 // no longer count (then the error also wraps a *LostError), or a takeover that lacked memory would restore
-// more now. The watermark says so, and a takeover goes on with it.
+// more now. The watermark has the change, and a takeover goes on with it.
 var ErrTakeover = errors.New("a takeover goes on")
 
 // Poller polls one resource from one takeover to the next.
@@ -138,8 +138,8 @@ func (p *Poller) Run(ctx context.Context) error {
 // handOverWithin bounds how long the group waits for the last word on a sweep.
 const handOverWithin = 2 * time.Second
 
-// HandSweepOver says that a sweep in hand goes on with the next owner, in the watermark that was committed
-// last: the state's own may tell of a batch that was dropped.
+// HandSweepOver notes that a sweep in hand goes on with the next owner. It does so in the watermark that was
+// committed last, because the state's own may cover a batch that was dropped.
 func (p *Poller) HandSweepOver(ctx context.Context) {
 	mark := p.cfg.Session.Watermark()
 	if mark.Sweep == nil || mark.Sweep.Tried == nil {
@@ -183,13 +183,13 @@ func (p *Poller) poll(ctx context.Context) error {
 }
 
 // beginAgain returns ErrTakeover if a takeover has to go on after a pass that ended with err. If err is a
-// *LostError, the watermark forgets the earlier readings. A *LostError that changes nothing is a failure
-// like others: a takeover would ask the source the same again.
+// *LostError, the watermark forgets the earlier readings. If the error leaves the watermark as it was, it is
+// a failure like others: a takeover would ask the source the same again.
 func (p *Poller) beginAgain(err error) error {
 	lost, isLost := errors.AsType[*LostError](err)
 	switch {
 	case p.writer.failed != nil:
-		return err // the watermark in hand tells of rows that may not be in the topic
+		return err // the watermark in hand covers rows that may not be in the topic
 	case isLost:
 		p.sweeper.end() // it does not die: the takeover that comes goes on with it
 		if lost.Sweep {

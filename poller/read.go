@@ -35,7 +35,7 @@ func (p *Poller) read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
 				if failed = err; failed != nil {
 					return
 				}
-				if w := p.sweeper.inHand; w != nil { // what is published, or dropped, was seen before
+				if w := p.sweeper.inHand; w != nil { // it sees each batch before that is published
 					w.See(b.Rows, b.Rejects)
 				}
 				batches <- &b // it is taken, or dropped

@@ -18,10 +18,10 @@ import (
 // them. It may repeat a row. It never omits one that stayed visible throughout the read. Each batch says up
 // to which instant the resource is now settled. The caller owns a batch that was yielded.
 //
-// A caller that breaks off has dropped the last batch: the source forgets what it noted of it. The caller
-// may ask for the next batch while it publishes the one before, but after the batch with Done it asks for
-// more only when it has published that one. So when yield returns true for that batch, the source may rely
-// on its reads.
+// If the caller breaks off, it has dropped the last batch. Then the source forgets its notes about that
+// batch. The caller may ask for the next batch while it publishes the one before. After the batch with Done
+// it asks for more only when it has published that one. So when yield returns true for that batch, the source
+// may rely on its reads.
 //
 // The error is a *LostError (see there), ctx's cause if ctx was cancelled, a *BlockedError for a fault that
 // only a person can mend, and any other error if another try may help: by then the source has made its own
@@ -52,14 +52,15 @@ type Request struct {
 	// Passed, of a Pass in a replay, is where settled stood before. If earlier rows may appear again, although
 	// a pass from From on would meet them, the read ends with a *LostError: the replay may be cancelled.
 	Passed schemas.Instant
-	// Cursor is where a Pass that was cut short goes on. A batch of that pass named it. nil means at From.
+	// Cursor is the place at which a Pass that was cut short goes on. A batch of that pass named it. Nil means
+	// From.
 	Cursor *watermark.Cursor
 	// Load is the place of a load that a Pass goes on with. A batch of a pass named it. nil means none.
 	Load *watermark.Load
 	// Rows is the number of rows that were published so far.
 	Rows int64
-	// Complete, of a pass: a cheap one, with which REST has met every change since the one before, will not
-	// do.
+	// Complete asks for a complete pass. A cheap one, which over REST meets every change since the pass before
+	// it, is not enough.
 	Complete bool
 	// Floor, of a pass, covers the rows that need not be read again. The Done of the pass before named it.
 	// nil means none.
@@ -105,10 +106,11 @@ type Batch struct {
 	Final []bool
 	// Age is the time since the oldest answer with these rows was made. A cache's answers may be old.
 	Age time.Duration
-	// Settled: once this batch and those before it are published, no row with an earlier updated_at can
-	// appear any more. MinInstant means not known. It never exceeds the range that was read.
+	// Settled is the instant up to which the resource is settled once this batch and those before it are
+	// published. Then no row with an earlier updated_at can appear any more. MinInstant means not known. It
+	// never exceeds the range that was read.
 	Settled schemas.Instant
-	// Cursor is where this pass goes on after this batch. nil means at Settled.
+	// Cursor is the place at which this pass goes on after this batch. Nil means Settled.
 	Cursor *watermark.Cursor
 	// Load is the place of the load after this batch. nil means that no load is in hand. A source changes it
 	// behind the whole batch, or hands on the Load that it had.
@@ -127,10 +129,10 @@ type Batch struct {
 type Done struct {
 	// Started is when the pass began (Request.Started, or Cursor.Started if it went on from a cursor).
 	Started schemas.Instant
-	// Complete, of a pass: it read from Request.From to the end and met everything that was visible when it
-	// began, also what passes before it had met, so as_of becomes Started. A cheap pass over REST met every
-	// change since the pass before it, and counts for lag alone. Of a Full: it met every row. Of a Lookup:
-	// it looked for every suspect, also for those of which no day is known.
+	// Complete is set for a pass that read from Request.From to the end. It met every row that was visible when
+	// it began, also those that passes before it had met, so as_of becomes Started. A cheap pass over REST met
+	// every change since the pass before it, and counts for lag alone. Complete is also set for a Full that met
+	// every row, and for a Lookup that looked for every suspect, even those without a known day.
 	Complete bool
 	// Empty, of a Lookup: it met no row, and the source shows none at all, of any id or day. Such an answer
 	// is likelier broken than true, so it does not show that a row was deleted.

@@ -11,9 +11,9 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// state is what a poller knows of its topic, and the watermark that its next transaction writes. Its methods
-// read no clock, and they log and count nothing: the same calls lead to the same
-// state. The writer counts and logs what they note.
+// state is a poller's knowledge of its topic, and the watermark that its next transaction writes. Its methods
+// read no clock, write no log and count no metric. So the same calls lead to the same state. They take notes,
+// and the writer counts and logs these.
 //
 // A transaction is decided first and committed after that (writer). So the state runs ahead of the topic: it
 // remembers a row as published before the row is committed. This is safe by one rule: a failed commit ends
@@ -28,7 +28,7 @@ type state struct {
 	deferred    deferred
 	deadLetters *deadLetters
 
-	// The read in hand. from is where a pass begins: rows before it are suppressed. wanted are the rows of a
+	// The read in hand. from is the beginning of a pass: rows before it are suppressed. wanted are the rows of a
 	// second look, by id, or nil in a pass.
 	from      schemas.Instant
 	wanted    map[int64]Suspect

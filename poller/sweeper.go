@@ -51,8 +51,8 @@ const (
 
 const (
 	// firstSweepBackoff is the wait after a sweep whose process died. With each death in a row it grows
-	// eightfold, up to the interval of the sweeps, or to lastSweepBackoff where there is none. The first is
-	// short, because an owner whose connections to Kafka break off looks the same as one that died.
+	// eightfold, up to the interval of the sweeps, or to lastSweepBackoff if sweeps have no interval. The first
+	// wait is short, because an owner whose connections to Kafka break off looks the same as one that died.
 	firstSweepBackoff = 2 * time.Minute
 	lastSweepBackoff  = 24 * time.Hour
 	// mostLooks limits the looks of one comparison. Two confirm a difference. A row that is shown otherwise at
@@ -60,9 +60,9 @@ const (
 	mostLooks = 4
 )
 
-// sweeper runs the comparisons of a resource beside its polls, one at a time, and acts upon what they find. A
-// sweep compares all rows and repairs the topic: rows that came later than the overlap, updates that did not
-// touch updated_at, deleted rows, and what others wrote into the topic. An erase compares named rows, and
+// sweeper runs the comparisons of a resource beside its polls, one at a time, and acts upon the differences.
+// A sweep compares all rows and repairs the topic: rows that came later than the overlap, updates that did
+// not touch updated_at, deleted rows, and records of other programs. An erase compares named rows, and
 // deletes those that the source does not have. A replay of a part publishes rows again. A retry publishes
 // named rows that could not be published.
 //
@@ -84,7 +84,7 @@ const (
 // that a part was begun, before it is:
 //
 //	a part ends        From moves behind it, in the transaction of its last repair. A crash costs one part.
-//	it fails           it is due still: the sweeper waits, and begins the part anew. Polls go on.
+//	it fails           it is due still: the sweeper waits, and begins the part again. Polls go on.
 //	a planned handover, or a takeover that the poller asks for, takes the attempt back. The next owner goes
 //	                   on with the part.
 //	the process dies   or a commit fails: the next owner finds the attempt, and backs off: maybe the process

@@ -132,10 +132,10 @@ func (w *writer) show() {
 	})
 }
 
-// reportFailure says in the watermark that a poll ended with a *BlockedError, or that polls have failed for a
-// while: most failures are over before anyone could read of them. In a first load, for which people wait, it
-// says so at once. The rest of that watermark is true, because the rows of a batch are decided before the
-// watermark moves.
+// reportFailure writes into the watermark that a poll ended with a *BlockedError, or that polls have failed
+// for a while. It leaves out shorter failures, because most are over before a person could read of them. In a
+// first load, for which people wait, it writes every failure at once. The rest of that watermark is true,
+// because the rows of a batch are decided before the watermark moves.
 func (w *writer) reportFailure(err error, since time.Time) error {
 	at := w.cfg.Clock()
 	failed := at.Now.Sub(since)

@@ -29,8 +29,8 @@ type batch struct {
 	data, letters []int64
 }
 
-// recordMillis is the Kafka time of a row stamped t. Negative times have meanings of their own in Kafka
-// (-1: none), so times before 1970 are written as 1970.
+// recordMillis is the Kafka time of a row stamped t. Negative times have meanings of their own in Kafka (-1
+// is no time), so times before 1970 are written as 1970.
 func recordMillis(t schemas.Instant) int64 { return max(t.Millis(), 0) }
 
 // recordTime is recordMillis as a record has it.

@@ -16,7 +16,7 @@ type Config struct {
 	Brokers           []string // host:port
 	TopicPrefix       string   // "store.": the data topic of orders is store.orders
 	Partitions        int32    // of data topics that we create
-	ReplicationFactor int16    // of topics that we create; -1: the broker's default
+	ReplicationFactor int16    // of topics that we create. -1 means the broker's default
 	// TopicSettings override our own settings of topics that we create, except cleanup.policy.
 	TopicSettings map[string]string
 	Compression   string          // none, gzip, snappy, lz4, zstd; the default is snappy

@@ -92,7 +92,8 @@ func newRowReader(c *Cluster, t target, partitions int) *rowReader {
 		byID: make(map[int]func([]byte) (schemas.Value, error))}
 }
 
-// decode yields the records, decoded. It leaves out rows that are not wanted; nil: all are.
+// decode yields the decoded records. It leaves out rows for which wanted returns false. A nil wanted leaves
+// out none.
 func (r *rowReader) decode(ctx context.Context, records iter.Seq2[*kgo.Record, error],
 	wanted func(int64) bool) iter.Seq2[watermark.Published, error] {
 	return func(yield func(watermark.Published, error) bool) {

@@ -19,9 +19,9 @@ type follower struct {
 	next []int64 // the offsets at which the next look begins, by partition
 }
 
-// open returns the spans from the end of the last look to end. anew reports that the topic is another one
-// than was read, or lost its end or partitions, or got more of them, which moves keys. Then the spans begin
-// with the first record. The first look is anew, too.
+// open returns the spans from the end of the last look to end. If the topic is another one than was read,
+// lost its end or partitions, or got more partitions, which moves keys, the spans begin with the first
+// record. Then, and for the first look, the second result is true.
 func (f *follower) open(ctx context.Context, end lister) (spans []span, anew bool, err error) {
 	topic, err := f.c.describe(ctx, f.topic)
 	if err != nil {

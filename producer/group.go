@@ -92,7 +92,7 @@ func (g *Group) Run(ctx context.Context) error {
 	g.left = true
 	g.mu.Unlock()
 	g.stop(g.resources, context.Cause(ctx), g.finishWithin)
-	// The group is told, so that the others need not wait for the session to time out.
+	// Leave the group, so that the other members need not wait for the session to time out.
 	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeTimeout+closeTimeout)
 	defer cancel()
 	if err := cl.LeaveGroupContext(leaving); err != nil {
@@ -140,8 +140,8 @@ func (g *Group) join() (*kgo.Client, error) {
 		kgo.ConsumerGroup(g.c.cfg.Group),
 		kgo.ConsumeTopics(g.c.Watermarks()),
 		kgo.Balancers(sharing{kgo.CooperativeStickyBalancer(), g.c.Watermarks()}),
-		// The group is for assignment alone, so nothing is fetched. A static member would wait for its own ghost
-		// under a new id, and fence its twin under an equal one.
+		// The group is for assignment alone, so the client fetches no records. It is no static member: that would
+		// wait for its own ghost under a new id, and fence its twin under an equal one.
 		kgo.DisableAutoCommit(),
 		kgo.AdjustFetchOffsetsFn(func(context.Context, map[string]map[int32]kgo.Offset) (
 			map[string]map[int32]kgo.Offset, error) {

@@ -152,8 +152,9 @@ func endHanging(ctx context.Context, c *Cluster, log *zap.Logger, topics ...stri
 // marker ends every open transaction of its producer id in that partition. (Otherwise the next commit of this
 // session would end that transaction, and publish records that no predecessor has committed.)
 //
-// In the versions of before brokers added partitions by themselves the client tells the coordinator of the
-// partition. A newer broker may take the partition for added already, because a transaction hangs there.
+// The client uses the versions from before brokers added partitions by themselves. With these it adds the
+// partition at the coordinator. A newer broker may take the partition for added already, because a
+// transaction hangs there.
 func abortIn(ctx context.Context, c *Cluster, id, topic string, partition int32) error {
 	cl, err := c.client(kgo.TransactionalID(id), kgo.TransactionTimeout(transactionTimeout),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxVersions(kversion.V3_5_0()))

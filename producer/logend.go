@@ -76,10 +76,10 @@ func TopicID(ctx context.Context, c *Cluster, resource string) (string, error) {
 	return topicID(topic), err
 }
 
-// anew returns the watermark by which the topic of r with this id is filled from the start. The requests that
-// were carried out, their results and the fields of the source stay known. Rows go on to wait for an erase,
-// and a pause goes on, whatever the topic holds. Written stays, because it orders watermarks. A topic that
-// lost its end still holds rows, and they may have been published under other policies.
+// anew returns the watermark with which the topic of r with this id is filled from the start. It keeps the
+// requests that were carried out, their results and the fields of the source. It keeps the rows that wait for
+// an erase, and a pause, because neither depends on the topic. It keeps Written, which orders watermarks. A
+// topic that lost its end still holds rows, which may have been published under other policies.
 func anew(mark *watermark.Watermark, id string, r *schemas.Resource) watermark.Watermark {
 	fresh := watermark.New(mark.Resource)
 	fresh.Request, fresh.RequestUID = mark.Request, mark.RequestUID

@@ -17,7 +17,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Rehearsal is what a takeover of a resource would find now.
+// Rehearsal has the facts that a takeover of a resource would find now.
 type Rehearsal struct {
 	// Missing are the topics that the takeover would create.
 	Missing []string

@@ -16,8 +16,8 @@ type Right struct {
 }
 
 // Rights returns the least rights of storestream, a consumer of the data topics of resources, and two people
-// on call, of whom oncall-admin may also ask for sweeps and the like. The topics have to be there: if
-// storestream is to create them, it also needs Create on them.
+// on call. oncall-admin may also ask for sweeps and the like. The topics have to be there. If storestream is
+// to create them, it also needs Create on them.
 func Rights(c *Cluster, resources ...string) []Right {
 	own, group := cmp.Or(c.cfg.SASL.Username, "storestream"), []string{c.cfg.Group}
 	topics, prefixed := []string{c.cfg.TopicPrefix}, c.cfg.TopicPrefix != ""

@@ -25,9 +25,9 @@ type SASL struct {
 	// extension_ go to the broker with the token, without that prefix (RFC 7628).
 	Parameters map[string]string
 	TokenHTTP  *http.Client // fetches tokens. The default is httpclient.New(nil, TokenTimeout)
-	// Hidden hears of each token, and takes secrets out of others' words. It may be nil.
+	// Hidden gets each token, and masks secrets in texts of other programs. It may be nil.
 	Hidden *rotation.Hidden
-	// AllowPlaintext: a password or token may go to other machines without TLS.
+	// AllowPlaintext is set if a password or token may go to other machines without TLS.
 	AllowPlaintext bool
 }
 

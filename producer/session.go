@@ -18,7 +18,7 @@ import (
 )
 
 // ErrLost means that a commit failed, or that its outcome is unknown. Close the session, and go on with a new
-// one (Group.Confirm, then Take), which finds out what was committed.
+// one (Group.Confirm, then Take), which finds out whether the transaction was committed.
 var ErrLost = errors.New("the session is lost")
 
 // transactionTimeout is how long the broker lets a transaction stay open. A broker refuses more than its
@@ -277,10 +277,10 @@ func (s *Session) unhide(ctx context.Context, hidden []string) error {
 }
 
 var (
-	// errBehind: records got offsets that their log had passed before.
+	// errBehind means that records got offsets that their log had passed before.
 	errBehind = errors.New("it was created anew or lost records: records got offsets that its log " +
 		"had passed before")
-	// errAnother: the topic has another id.
+	// errAnother means that the topic has another id.
 	errAnother = errors.New("it was created anew")
 )
 

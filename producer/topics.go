@@ -36,9 +36,9 @@ type RefusedError struct {
 	Found    string
 	Expected string
 	Do       string // the command or step that puts it right
-	// MayPass: a broker that is only starting answers the same, so the caller may go on waiting.
+	// MayPass is set if a broker that is only starting answers the same. Then the caller may go on waiting.
 	MayPass bool
-	// Unknown: the brokers do not show it, so it is a concern and refuses nothing.
+	// Unknown is set if the brokers do not show the setting. Then it is a concern and refuses nothing.
 	Unknown bool
 }
 

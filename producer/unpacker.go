@@ -29,7 +29,7 @@ func (u *unpacker) Decompress(src []byte, codec kgo.CompressionCodecType) ([]byt
 	}
 	if err != nil {
 		u.err = err
-		// With this error, kgo reports where the next batch begins.
+		// With this error, kgo reports the offset of the next batch.
 		return nil, fmt.Errorf("%w: %w", kgo.ErrMaxDecompress, err)
 	}
 	u.left -= len(records)

@@ -46,7 +46,7 @@ func readWatermarks(ctx context.Context, c *Cluster, end lister) (
 }
 
 // foldWatermark folds a record of the watermark topic into the newest of each resource. It leaves out other
-// keys, of which another program may have written any number.
+// keys, because another program may have written any number of them.
 func foldWatermark(newest map[string]*kgo.Record, record *kgo.Record) {
 	if slices.Contains(schemas.Names(), string(record.Key)) {
 		foldNewest(newest, math.MaxInt, record, func(r *kgo.Record) *kgo.Record {

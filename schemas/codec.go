@@ -28,7 +28,8 @@ type codec struct {
 	fromColumn func(b []byte, oid uint32, v []byte) ([]byte, bool)
 	columns    []uint32
 
-	// size returns the number of bytes of the Avro value that b begins with, 0 if that is none of this kind.
+	// size returns the number of bytes of the Avro value that b begins with, 0 if b does not begin with a value
+	// of this kind.
 	size func(b []byte) int
 	// toJSON appends an Avro value as JSON. size has measured it.
 	toJSON func(dst, value []byte) []byte

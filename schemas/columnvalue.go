@@ -49,10 +49,10 @@ func columnDecimal(oid uint32, v []byte, precision, scale int) (decimal, bool) {
 	return parseDecimal(columnText(buf[:0], oid, v), precision, scale)
 }
 
-// columnText returns the value of a number or text column as text, nil if it is not well formed. It
-// appends the text to buf, or returns v. A float becomes the shortest decimal that reads back as that
-// float. PostgreSQL prints the same decimal, and so the service's JSON holds it: the same row gives the
-// same bytes from either source.
+// columnText returns the value of a number or text column as text, nil if it is not well formed. It appends
+// the text to buf, or returns v. A float becomes the shortest decimal that reads back as that float.
+// PostgreSQL prints the same decimal, so the service's JSON has it too. So a row gives the same bytes from
+// either source.
 func columnText(buf []byte, oid uint32, v []byte) []byte {
 	switch {
 	case oid == pgtype.NumericOID:

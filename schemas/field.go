@@ -7,7 +7,7 @@ type Field struct {
 	Name     string
 	Nullable bool
 	PII      bool   // personal data
-	Policy   Policy // what is published of the field; "" is PolicyClear
+	Policy   Policy // how the field is published. "" means PolicyClear
 	Doc      string
 
 	codec *codec

@@ -25,7 +25,7 @@ var longCodec = &codec{
 	toJSON: func(dst, value []byte) []byte { return strconv.AppendInt(dst, readLong(value), 10) },
 }
 
-// parseLong reads an integer of 64 bits: also 12.0 and 1.2e1, which are integers, and not 12.5.
+// parseLong reads an integer of 64 bits. 12.0 and 1.2e1 are integers too, and 12.5 is none.
 func parseLong(text []byte) (int64, bool) {
 	if v, err := strconv.ParseInt(string(text), 10, 64); err == nil {
 		return v, true

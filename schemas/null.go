@@ -8,12 +8,13 @@ import "regexp"
 // there. So in a field that may be null it is null, as long as its text cannot be the field's value. Anywhere
 // else it breaks the contract.
 var (
-	// notANumber matches what is no number and no time, in a string or without quotes.
+	// notANumber matches the texts that are null for a number, in a string or without quotes.
 	notANumber = regexp.MustCompile(`(?i)^(?:false|nan|[+-]?inf(?:inity)?)$`)
-	// notATime also matches what only a time is null by.
+	// notATime matches those that are null for a time.
 	notATime = regexp.MustCompile(`(?i)^(?:|false|nan|nat|[+-]?infinity|` +
 		`0000-00-00(?:[ t]00:00:00(?:\.0+)?z?)?)$`)
-	// notAText matches what is no string because it has no quotes. With quotes it is a text like any other.
+	// notAText matches the words without quotes that are null for a text. With quotes they are texts like any
+	// other.
 	notAText = regexp.MustCompile(`^(?:false|NaN|-?Infinity)$`)
 
 	// unquoted matches the same words in JSON that is well formed otherwise.

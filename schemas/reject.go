@@ -27,8 +27,8 @@ type Reject struct {
 	// field. So if a resource has any field to protect, all its texts are masked.
 	//
 	// A value that is not a text cannot be hashed, so it is masked instead. An object, an array, and a value
-	// that is no JSON are shown by their size: no mark says whether they hold personal data. Of a row
-	// that is not well formed the fields before the fault are shown.
+	// that is no JSON are shown by their size, because no mark says whether they hold personal data. If a row is
+	// not well formed, the fields before the fault are shown.
 	Row []byte
 	// Field is the first field that breaks the contract, "" if the row is not an object.
 	Field string

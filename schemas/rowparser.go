@@ -107,8 +107,8 @@ func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
 }
 
 // scan finds the values of the schema's fields. It returns the place of the first fault if the row is not one
-// object that is well formed but for these values, which their codecs check; -1: it is. The values before a
-// fault are there also then.
+// well-formed object, else -1. It does not check the values of the schema's fields, which their codecs check.
+// The values before a fault are found all the same.
 func (p *RowParser) scan(raw []byte) (fault int) {
 	clear(p.spans)
 	s := Scanner{text: raw}
@@ -152,7 +152,7 @@ func (p *RowParser) lookUp(quoted []byte, next int) int {
 	if bytes.IndexByte(name, '\\') >= 0 {
 		var err error
 		if p.scratch, err = jsontext.AppendUnquote(p.scratch[:0], quoted); err != nil {
-			return -1 // what stands before the fault may be a field's name
+			return -1 // the text before the fault may be a field's name
 		}
 		name = p.scratch
 	}
@@ -262,8 +262,8 @@ func (p *RowParser) complaint(raw []byte, i int) string {
 // loneHalf matches an escape of half a character.
 var loneHalf = regexp.MustCompile(`^\\u(?i:d[89a-f][0-9a-f]{2})`)
 
-// faultOf describes the half character or the byte because of which value, which begins at start, is no text.
-// Otherwise it is "". What may differ from row to row stands behind the place.
+// faultOf describes a half character, or a byte that is not UTF-8, in value, which begins at start. It
+// returns "" for any other fault. The words that may differ from row to row come after atByte.
 func faultOf(value []byte, start int) string {
 	_, err := jsontext.NewDecoder(bytes.NewReader(value)).ReadToken()
 	syntax, ok := errors.AsType[*jsontext.SyntacticError](err)
@@ -324,7 +324,7 @@ func (p *RowParser) Again(raw []byte, text uint64) (created Instant, is bool) {
 	return Instant(text&(1<<dayBits-1)) * dayLength, true
 }
 
-// ID returns the id of raw without reading what stands behind it. It returns false if it has not found it.
+// ID returns the id of raw without reading the fields behind it. It returns false if it has not found an id.
 func (p *RowParser) ID(raw []byte) (id int64, ok bool) {
 	s := Scanner{text: raw}
 	for s.Open('{'); s.More('}'); {

@@ -2,9 +2,9 @@ package schemas
 
 import "strings"
 
-// Scanner finds the members, elements and values of a JSON text. It does not check the values: it finds
-// where they begin and end. A token costs jsontext more than the bytes in it: a row of users took 1.30 us
-// with it in place of 0.82.
+// Scanner finds the members, elements and values of a JSON text. It finds the beginning and the end of each
+// value and does not check it. jsontext spends more time on a token than on its bytes: a row of users took
+// 1.30 us with it in place of 0.82.
 type Scanner struct {
 	text  []byte
 	at    int
@@ -136,7 +136,7 @@ var notPlain, endsWord = func() (notPlain, endsWord [256]bool) {
 	return notPlain, endsWord
 }()
 
-// endOfString returns where the string that begins at i ends, -1 if the text ends before it. plain is set if
+// endOfString returns the end of the string that begins at i, -1 if the text ends before it. plain is set if
 // it is all ASCII and has no escapes.
 func endOfString(text []byte, i int) (end int, plain bool) {
 	for i++; i < len(text) && !notPlain[text[i]]; i++ {

@@ -20,9 +20,9 @@ type ValueReader struct {
 }
 
 // NewValueReader returns a reader of values written under writerSchema. "" is today's schema. It fails if
-// writerSchema is none that storestream can have registered, if a field that is not nullable today is
-// missing, or if a field had a type that does not become today's. The values of such a schema count as
-// another program's. So a sweep publishes their rows under today's schema.
+// storestream cannot have registered writerSchema, if a field that is not nullable today is missing, or if a
+// field had a type that does not convert to today's. The values of such a schema count as another program's.
+// So a sweep publishes their rows under today's schema.
 func NewValueReader(r *Resource, writerSchema string) (*ValueReader, error) {
 	v := &ValueReader{res: r, values: make([][]byte, len(r.Fields))}
 	if writerSchema == "" || writerSchema == r.valueSchema {

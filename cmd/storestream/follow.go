@@ -151,9 +151,9 @@ func (r *following) step(now health.Resource) (step, text string) {
 	return text, text
 }
 
-// result prints the result of a request that was carried out. err says what it has left undone. A request
-// that was deleted with its topic before an instance took it is over too, because no instance will carry it
-// out.
+// result prints the result of a request that was carried out. err is set if a part of it was left undone. If
+// the request was deleted with its topic before an instance took it, it is over too, because no instance will
+// carry it out. Then err is set, too.
 func (r *following) result(mark watermark.Watermark) (over bool, err error) {
 	r.taken = r.taken || r.is(mark.RequestUID)
 	switch r.Kind {

@@ -160,7 +160,7 @@ cancelled.`,
 	return cmd
 }
 
-// explainCancel says what a cancel ends.
+// explainCancel prints the replays that a cancel ends.
 func explainCancel(ctx context.Context, env *environment, cluster *producer.Cluster, names []string) error {
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 	defer cancel()

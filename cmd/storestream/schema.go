@@ -84,7 +84,8 @@ Exit status: 1 if the registry refuses one.`,
 	}
 }
 
-// subjects registers all schemas, if register is set, and prints what the registry says of each.
+// subjects checks all schemas with the registry, and registers them if register is set. It prints the state
+// of each.
 func subjects(ctx context.Context, env *environment, register bool) error {
 	cfg, set, err := env.load()
 	if err != nil {

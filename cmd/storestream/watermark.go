@@ -133,7 +133,7 @@ func printOverview(env *environment, deadLetters string, resources []health.Reso
 	return nil
 }
 
-// stateText says why a resource is as it is, and what to do.
+// stateText returns the reason for a resource's state, and the remedy if there is one.
 func stateText(r health.Resource) string {
 	if r.Remedy == "" {
 		return r.Text()
@@ -141,7 +141,8 @@ func stateText(r health.Resource) string {
 	return r.Text() + " -> " + r.Remedy
 }
 
-// notes says why a resource is as it is, what is wrong with its topic, and what to do.
+// notes returns lines about a resource for people: the reason for its state, the defects of its topic, and
+// the remedies.
 func notes(r health.Resource, deadLetters string) (notes []string) {
 	if text := stateText(r); text != "" {
 		notes = append(notes, text)

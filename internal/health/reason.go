@@ -25,8 +25,9 @@ type Reason struct {
 }
 
 // ReasonOf returns the reason for a text that storestream gave while a resource was in this state, or nil if
-// it is none of Reasons. A deferred row delays settling. A text may wrap another reason's ("2026-11-20 cannot
-// be closed: ..."), so the wrapped ones come first in Reasons.
+// no reason of Reasons has it. Only Blocked is distinguished from the other states, because a deferred row
+// also delays settling. A text may wrap another reason's ("2026-11-20 cannot be closed: ..."), so the wrapped
+// ones come first in Reasons.
 func ReasonOf(state State, text string) *Reason {
 	i := slices.IndexFunc(Reasons, func(r Reason) bool {
 		return (r.State == Blocked) == (state == Blocked) && r.in(text)

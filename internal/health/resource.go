@@ -370,7 +370,7 @@ func (r *Resource) stalled() {
 	r.Since = r.Now.Add(-r.Silent).Time()
 }
 
-// lastWords repeats what the last owner said of the resource, "" if it was well.
+// lastWords returns a sentence with the trouble that the last owner reported, or "" if it reported none.
 func (r *Resource) lastWords() string {
 	if r.Trouble == nil {
 		return ""

@@ -40,7 +40,7 @@ type Comparison struct {
 	everywhere bool
 	report     Report
 
-	mu       sync.Mutex // of what See changes, while another goroutine is in a look
+	mu       sync.Mutex // guards the fields that See changes while another goroutine is in a look
 	watching bool       // First is over, so See counts
 }
 
@@ -186,8 +186,8 @@ func (c *Comparison) Look(ctx context.Context) error {
 	return nil
 }
 
-// readAgain reads the suspects in the source, or every row if rows is nil, and notes in looked what the
-// source shows of them. It adds the hashes of rows without a usable id to nameless.
+// readAgain reads the suspects in the source, or every row if rows is nil. It notes in looked the states that
+// the source shows, and adds the hashes of rows without a usable id to nameless.
 func (c *Comparison) readAgain(ctx context.Context, rows []Suspect, looked map[int64]*suspect,
 	nameless map[uint64]bool) (empty bool, err error) {
 	for a, err := range c.cfg.Source(ctx, rows) {
@@ -291,11 +291,12 @@ func (c *Comparison) count(s *suspect) {
 	c.kept, s.counted = c.kept+n-s.counted, n
 }
 
-// See notes what another read of the source has shown of the suspects by now. When that read began is not
-// known. So it can restart a confirmation and cannot complete one: it may have gone to the same copy that
-// lags at the same moment as the last look. Any row without a usable id may be a row that the topic has.
+// See notes the states of suspects that another read of the source has shown. The time when that read began
+// is not known. So it can restart a confirmation and cannot complete one: it may have gone to the same
+// lagging copy at the same moment as the last look. Any row without a usable id may be a row that the topic
+// has.
 //
-// What is shown before First is over does not count. First confirms nothing.
+// Before First is over, See notes nothing, because First confirms nothing.
 func (c *Comparison) See(rows []schemas.Record, rejects []schemas.Reject) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

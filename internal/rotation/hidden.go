@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// leastHidden is how long a secret is, in bytes, for a text to be searched for it. A shorter one is found in
-	// words that are no secret.
+	// leastHidden is the length in bytes of the shortest secret that is hidden. A shorter one is found in words
+	// that are no secret.
 	leastHidden = 8
-	// mostEarlier bounds how many values of one setting are hidden, the latest of them: one that was replaced is
-	// still repeated by whoever was sent it.
+	// mostEarlier is how many values of one setting are hidden, the latest ones. A server that was sent a value
+	// may still repeat it after the value was replaced.
 	mostEarlier = 8
 )
 
-// Hidden takes secrets out of texts. Others are sent them, and may repeat them in what they answer:
-// a debugging proxy that returns the request, a database that quotes the password it refuses. So
-// what is about to leave the process is searched for them. It is safe for concurrent use.
+// Hidden masks secrets in texts. A program that was sent a secret may repeat it in its answer: a debugging
+// proxy returns the request, a database quotes the password that it refuses. So texts are searched for
+// secrets before they leave the process. Hidden is safe for concurrent use.
 type Hidden struct {
 	openly string
 	users  []string
@@ -33,9 +33,9 @@ type Hidden struct {
 	found   atomic.Pointer[strings.Replacer]
 }
 
-// NewHidden hides nothing yet. openly is what may be shown: a secret that stands in it (a password
-// that is the user's name too) is not hidden, for that would garble texts and tell what it is.
-// users are the names that secrets are sent with: for HTTP both become one text, in base64.
+// NewHidden returns a Hidden without secrets. openly is text that may be shown. If a secret occurs in it (a
+// password that equals the user's name), it is not hidden: the masks would garble texts and give the secret
+// away. users are the names that secrets are sent with. For HTTP both become one text, in base64.
 func NewHidden(openly string, users ...string) *Hidden {
 	return &Hidden{openly: openly, users: users, secrets: map[string][]string{}}
 }
@@ -81,8 +81,8 @@ func (h *Hidden) Hide(text string) string {
 // inQuotes is a text of JSON, with its quotes.
 var inQuotes = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 
-// HideJSON returns JSON with each secret in its texts masked. Numbers stay: nobody repeats a secret as one,
-// and a masked one would leave no JSON.
+// HideJSON returns JSON with each secret in its texts masked. Numbers stay, because no program repeats a
+// secret as a number, and a mask in its place would break the JSON.
 func (h *Hidden) HideJSON(text string) string { return inQuotes.ReplaceAllStringFunc(text, h.Hide) }
 
 // forms are the ways in which a secret is written on its way to others and back: as it is, in a URL, in

@@ -25,7 +25,7 @@ type Set struct {
 	mu       sync.Mutex
 	settings []string
 	looks    []func() (changed bool, err error) // of the settings
-	renewed  chan struct{}                      // nil unless somebody waits for it
+	renewed  chan struct{}                      // nil until Renewed is called
 }
 
 // Renewed returns a channel that is closed when the next value changes, or when the next signal has had all

@@ -55,7 +55,7 @@ type entry [5]uint32
 
 type shard struct {
 	entries []entry
-	notes   []uint64 // by place; nil if the Set has none
+	notes   []uint64 // by place. Nil if the Set has no notes
 	n       int
 	// The memory of entries and of notes, if that is not on the heap.
 	mapped, mappedNotes []byte
@@ -166,7 +166,7 @@ func (s *Set) Get(id int64) (Version, bool) {
 	return sh.entries[at].Version(), true
 }
 
-// Put remembers v for id; false: the cap is reached and id was not there.
+// Put remembers v for id. It returns false if the cap is reached and id was not there.
 func (s *Set) Put(id int64, v Version) bool { return s.put(id, v, s.maxBytes) }
 
 // PutBeyond is Put without the cap.

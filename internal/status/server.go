@@ -37,22 +37,23 @@ const (
 	headerSlack = 4 << 10
 )
 
-// Config is where a Server listens, and which readers it answers: the section http of the configuration.
+// Config has the address of a Server, and the readers that it answers: the section http of the configuration.
 type Config struct {
 	Addr string // host:port
 	// Hosts are names that the server is known by, beside those of loopback, Addr's own, and the address that a
-	// connection leads to. "*": any.
+	// connection leads to. "*" allows any name.
 	Hosts []string
 	// Token is the token that readers need for all paths but /healthz and /readyz. If it is not set, they need
 	// none.
 	Token rotation.Secret
-	// CertFile and KeyFile make it HTTPS; "": HTTP. They are read again for each connection.
+	// CertFile and KeyFile are for HTTPS. If they are empty, the Server speaks HTTP. They are read again for
+	// each connection.
 	CertFile, KeyFile string
 	// Rotation, if set, watches the certificate and masks secrets in the text of others.
 	Rotation *rotation.Set
 	Log      *zap.Logger // may be nil
 
-	read time.Duration // 0: readTimeout; for a test that does not want to wait for it
+	read time.Duration // zero means readTimeout. A test sets it so that it need not wait
 }
 
 // Server answers on one port: the page, /status.json, /events, /metrics, /healthz, /readyz.
@@ -110,7 +111,7 @@ func Listen(c Config, board *Board, metrics prometheus.Gatherer) (*Server, error
 	return s, nil
 }
 
-// Addr returns the address where it listens.
+// Addr returns the address that the Server listens on.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
 // Close ends all connections, gives unfinished answers a second, and returns when all of its goroutines have

@@ -56,7 +56,7 @@ type Service struct {
 	Dialect []Property `json:"dialect,omitempty"`
 }
 
-// Property is a question that the service's document leaves open, and what is known of it.
+// Property is a question that the service's document leaves open, and its answer if that is known.
 type Property struct {
 	// Name and Question are the key below `store.dialect`, and the question.
 	Name     string `json:"name"`
@@ -71,9 +71,9 @@ type Property struct {
 }
 
 // Ready reports whether every resource that this instance owns has completed a pass. The lines name the
-// others, what the service refuses, and the resources that no instance seems to poll. An instance without
-// resources is a standby, and ready. Defects of other instances do not count: a rollout would wait for the
-// instance that it is to replace.
+// resources that have not, those that no instance seems to poll, and a refusal of requests for their rate. An
+// instance without resources is a standby, and ready. Defects of other instances do not count: a rollout
+// would wait for the instance that it is to replace.
 func (s Snapshot) Ready() (ok bool, lines []string) {
 	if s.Waiting != "" {
 		return false, []string{"waiting: " + s.Waiting}
@@ -149,7 +149,7 @@ func (s Snapshot) public() Snapshot {
 			}
 			r.Settling = &settling
 		}
-		r.Erase = nil    // the ids of rows that somebody wants gone
+		r.Erase = nil    // the ids of rows that a person wants erased
 		r.Policies = nil // by a fingerprint, a guess at the key can be tested
 	}
 	s.Notices = []string{"Only readers on this machine, and readers with http.token, see errors and notices."}

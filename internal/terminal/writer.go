@@ -1,5 +1,5 @@
-// Package terminal prints for people: text without what a terminal would obey, and numbers, times and sizes
-// as people write them.
+// Package terminal prints for people. It escapes the characters that a terminal would obey, and writes
+// numbers, times and sizes as people do.
 package terminal
 
 import (

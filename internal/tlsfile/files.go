@@ -14,7 +14,7 @@ import (
 // Files are the files of one client. The zero value trusts the authorities that the system trusts, and has no
 // certificate.
 type Files struct {
-	// Section is where a user sets them, such as "kafka.tls": errors name its keys.
+	// Section is the section of the configuration that names them, such as "kafka.tls".
 	Section            string
 	CAFile             string // PEM, authorities that sign the servers' certificates; empty: the system's
 	AlsoSystem         bool   // the system's authorities count beside those of CAFile
@@ -104,8 +104,9 @@ func (c *Client) parse(texts []string) (*tls.Config, error) {
 	return made, nil
 }
 
-// Certificates are those in text, in PEM form. The standard library leaves out what it cannot read, and so
-// takes the first half of a file that somebody is still writing for all of it.
+// Certificates returns the certificates in text, which has PEM form. It fails if one of them cannot be read.
+// The standard library leaves that one out. So it would take the first half of a file that a program is still
+// writing for the whole file.
 func Certificates(text []byte) ([]*x509.Certificate, error) {
 	begun := bytes.Count(text, []byte("-----BEGIN CERTIFICATE-----"))
 	var all []*x509.Certificate

@@ -4,8 +4,8 @@ import "github.com/storestream/storestream/schemas"
 
 // Pause is a rest that a person asked for: the owner does not publish, and keeps the resource.
 type Pause struct {
-	// Since and Until are when it was accepted, and when it ends. If Until is nil, the pause lasts until
-	// somebody resumes the resource.
+	// Since and Until are when it was accepted, and when it ends. If Until is nil, the pause lasts until a
+	// person resumes the resource.
 	Since schemas.Instant  `json:"since"`
 	Until *schemas.Instant `json:"until,omitempty"`
 	// Why and By are those of the request.

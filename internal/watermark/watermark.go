@@ -88,8 +88,8 @@ type Watermark struct {
 	// Fields lists schema fields that the source had. They are those of the last complete pass, or of the time
 	// before one in the first pass, in the schema's order. Nil means unknown.
 	Fields []string `json:"fields,omitempty"`
-	// Dialect holds answers of the service, by the names of `store.dialect`. It is nil if nothing is known, and
-	// for PostgreSQL. Package dialect has the questions.
+	// Dialect holds answers of the service, by the names of `store.dialect`. It is nil for PostgreSQL, and while
+	// no answer is known. Package dialect has the questions.
 	Dialect map[string]Proof `json:"dialect,omitempty"`
 	// Policies lists fingerprints of privacy policies that published rows may have.
 	Policies Policies `json:"privacy,omitempty"`
@@ -247,8 +247,8 @@ type Sweep struct {
 	Failure string `json:"failure,omitempty"`
 }
 
-// SweptSince returns when the last sweep was finished. If none was, it returns when the first one became due,
-// or MinInstant if that is unknown.
+// SweptSince returns when the last sweep was finished. Before the first one is finished, it returns when that
+// became due, or MinInstant if that is unknown.
 func (w *Watermark) SweptSince() schemas.Instant {
 	if w.LastSweep == schemas.MinInstant && w.Sweep != nil {
 		return w.Sweep.At
@@ -303,7 +303,7 @@ type Swept struct {
 	Tombstones int `json:"tombstones"`
 	// Early is the number of rows before `resources.*.start`, which were not compared.
 	Early int `json:"early,omitempty"`
-	// Left is why some differences were left. It is "" if none was.
+	// Left is why some differences were left. It is "" if the sweep left no difference.
 	Left string `json:"left,omitempty"`
 }
 

@@ -29,7 +29,7 @@ func CheckServer(ctx context.Context, db *DB) (server string, shown []*x509.Cert
 		login.Database), shown, nil
 }
 
-// Table is what a person should know about a resource's table, although storestream can read it.
+// Table has the facts that a person should know about a resource's table, although storestream can read it.
 type Table struct {
 	Name    string   // qualified and quoted
 	Missing []string // fields of the schema that the table does not have: they are null

@@ -15,8 +15,8 @@ type chunk struct {
 
 	clock *clock
 	table *table
-	// from is the place where the chunk begins, end that of its last row. last is set if no row of the query
-	// comes after it.
+	// from is the place at which the chunk begins, and end that of its last row. last is set if no row of the
+	// query comes after it.
 	from, end key
 	last      bool
 	size      int // of its rows, encoded, in bytes

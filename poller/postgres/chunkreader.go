@@ -24,9 +24,10 @@ const (
 	// some ten thousand rows. (Of 2M orders, 1.5 MiB peaked at 75 to 84 MiB, 1.25 MiB at 72 to 78, at the same
 	// rate.)
 	chunkBytes = 1 << 20
-	// transactionBytes limits what a transaction is asked for. Without an index on updated_at, the server sorts
-	// the whole table for each. But the more chunks it gives, the longer it waits for their consumer, and the
-	// more is left to read when the consumer wants no more.
+	// transactionBytes limits the rows that one transaction asks for, in bytes. Without an index on updated_at,
+	// the server sorts the whole table for each transaction, so few are better. But the more chunks a
+	// transaction gives, the longer it waits for their consumer, and the more is left to read when the consumer
+	// wants no more.
 	transactionBytes = 4 << 20
 	defaultMaxRows   = 100_000
 	// firstWidth is the number of bytes that a row is expected to have before one was read.

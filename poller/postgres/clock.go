@@ -11,11 +11,11 @@ import (
 // clockSQL is the first query of each transaction, so it runs under the same snapshot as the query for the
 // rows.
 //
-// The order of evaluation matters, and the query forces it. BEGIN fixes now(). The snapshot is taken before
-// a query runs. The CTE is materialized before age() looks at the counter. If the next id were read before
-// the clock, a transaction could start, write and stamp in between: its id would lie past the horizon, and
-// its stamp before the horizon by more than overlap allows. On a standby the clock is the commit time of the
-// last transaction that it replayed: the primary logged whatever is replayed later after that commit.
+// The order of evaluation matters, and the query forces it. BEGIN fixes now(). The snapshot is taken before a
+// query runs. The CTE is materialized before age() looks at the counter. If the next id were read before the
+// clock, a transaction could start, write and stamp in between: its id would lie past the horizon, and its
+// stamp before the horizon by more than overlap allows. On a standby the clock is the commit time of the last
+// transaction that it replayed. The primary logged all records that are replayed later after that commit.
 //
 // The snapshot's xmax is the last *completed* id plus one. With one open writer on a quiet database it
 // stands still, below the id of that writer, and "xmin >= xmax" is true at once. age() counts from the id
@@ -85,7 +85,7 @@ func readClock(tx *transaction) (*clock, error) {
 // clock is the moment of a transaction of ours, by the server's clock and by its transaction ids, and the
 // table that the name led to.
 type clock struct {
-	// time is the server's clock: no transaction with an id of next or more had written before it. A standby
+	// time is the server's clock. No transaction with an id of next or more had written before it. A standby
 	// that has replayed no transaction since it started has no clock (known is false).
 	time  schemas.Instant
 	known bool

@@ -81,7 +81,7 @@ func Open(text rotation.Secret, set *rotation.Set) (_ *DB, err error) {
 	return db, err
 }
 
-// address returns where a connection leads now.
+// address returns the host and the port of the next connection.
 func (db *DB) address() string {
 	cc := db.login.Get()
 	return net.JoinHostPort(cc.Host, strconv.Itoa(int(cc.Port)))

@@ -3,8 +3,8 @@
 //
 // A transaction stamps a row's updated_at when it starts or writes, and others see the row when the
 // transaction commits. A reader that only remembers the largest updated_at misses a row that commits later
-// with an earlier stamp. This package finds out when a range of time is settled: no such row can appear in it
-// any more.
+// with an earlier stamp. This package finds out when a range of time is settled, that is, when no such row
+// can appear in it any more.
 //
 // # Terms
 //
@@ -97,8 +97,8 @@
 //  4. It settles by reach(c.xmin): c shows all writes below c.xmin. In the range that the pass did not read
 //     nothing can have appeared, so settled moves across it.
 //
-// While a transaction stays open, nothing of this grows: S.running names it, and low is above it. Simpler
-// versions fail:
+// While a transaction stays open, a pass does not read more for it: S.running names it, and low is above it.
+// Simpler versions fail:
 //
 //   - The floor is only S.xmax: 7 runs, 8 is over, xmax is 9. 7 commits, and no pass looks for its rows.
 //   - The floor is only S.xmin: each pass beside a transaction that is open all day reads all writes of the
@@ -180,9 +180,9 @@
 // the passes read the others again.
 //
 // It does not outlive the table's file. CLUSTER, VACUUM FULL, TRUNCATE and some ALTER TABLE write another
-// one, with the rows in other blocks. So the place names the file (with the cluster, because two clusters
-// may give a file the same number). Each chunk compares, under its lock. With another file the load begins
-// again, and the takeover before that reads back what was published, so no row is published twice. If
+// one, with the rows in other blocks. So the place names the file (with the cluster, because two clusters may
+// give a file the same number). Each chunk compares the file, under its lock. If it is another file, the load
+// begins again. The takeover before that reads back the published rows, so no row is published twice. If
 // poll.memory has no room for that, the resource is blocked, and the reason names the size that is needed.
 //
 // Simpler versions fail:

@@ -60,13 +60,13 @@ var failures = map[string]struct {
 	// updated_at or created_at has another type now, and a stamp is not in its binary format.
 	"22P03": {remedy: lookAgain},
 
-	// A grant on the table may have become one on its columns, and xmin is none of them.
+	// A grant on the table may have become one on single columns, which does not include xmin.
 	"42501": {lookAgain, "role %[3]q may not read %[1]s: %[5]v: GRANT SELECT ON %[1]s TO %[3]q"},
 	"0A000": {remedy: lookAgain}, // cached plan must not change result type
 
 	"57014": {remedy: smaller},     // statement_timeout
 	"25P04": {remedy: smaller},     // transaction_timeout, from PostgreSQL 17 on: the connection ends too
-	"40001": {remedy: smaller},     // a standby's replay needs what is read
+	"40001": {remedy: smaller},     // a standby's replay conflicts with the read
 	"53100": {remedy: smaller},     // the disk is full of a sort's temporary files
 	"53200": {remedy: smaller},     // out of memory
 	"53400": {remedy: smaller},     // temp_file_limit

@@ -148,8 +148,8 @@ func (p *pass) readRange(ctx context.Context, r *chunkReader, failures *int) (c 
 	return nil, err
 }
 
-// unreadable returns the bad chunk for a block of which the server reads no row: its page is broken. If there
-// are many of them, or the cause is known to be another, it returns err.
+// unreadable returns the bad chunk for a block whose page is broken, so that the server reads no row of it.
+// If many blocks are broken, or err is known to have another cause, it returns err.
 func (p *pass) unreadable(r *chunkReader, err error) (*chunk, error) {
 	p.broken++
 	if known := errors.As(err, new(*poller.LostError)) || errors.As(err, new(*poller.BlockedError)); known ||

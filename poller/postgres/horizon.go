@@ -42,7 +42,7 @@ type horizons struct {
 	// passed on it with the time on our clock, which is monotonic. They do not detect a step back and a step
 	// forward between two readings.
 
-	allowed time.Duration // per step; 0 for a clock that runs exactly as ours does
+	allowed time.Duration // per step. Zero is for a clock that runs exactly as ours does
 	// began is the clock of a primary at the beginning of the last pass. replayed is the last clock of a
 	// standby, which does not move while the primary commits nothing. So time that passes on it proves nothing.
 	began, replayed *clock
@@ -59,8 +59,8 @@ type horizons struct {
 // an overlap on the clock is not an overlap in time. So no horizon is recorded until all such transactions
 // have written.
 //
-// A step is what passed on the server's clock and not on ours. The time of our clock between two of the
-// server's is known within the time that they took to answer.
+// A step is the time that passed on the server's clock and not on ours. The time of our clock between two of
+// the server's is known within the time that they took to answer.
 func (hs *horizons) observe(c *clock, begins bool) {
 	if !c.known {
 		return
@@ -148,9 +148,9 @@ func (hs *horizons) record(h horizon) {
 	hs.recorded = append(hs.recorded, h)
 }
 
-// reach returns how far a range may settle if every part of it was read under a snapshot with this xmin or a
-// larger one. No row with an earlier updated_at can appear in it any more. MinInstant means that nothing may
-// settle.
+// reach returns the instant up to which a range may settle, if every part of it was read under a snapshot
+// with this xmin or a larger one. No row with an earlier updated_at can appear in it any more. MinInstant
+// means that the range may not settle.
 func (hs *horizons) reach(xmin uint64) schemas.Instant {
 	if h := hs.best(xmin); h != nil {
 		return h.time.Add(-hs.overlap)

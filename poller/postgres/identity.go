@@ -41,10 +41,10 @@ const startedSQL = `CASE WHEN NOT pg_is_in_recovery() THEN greatest(pg_postmaste
 	pg_stat_get_bgwriter_stat_reset_time(), (SELECT stats_reset FROM pg_stat_get_archiver()),
 	(SELECT min(stats_reset) FROM pg_stat_get_slru()))) END`
 
-// identitySQL asks what the name $1 leads to now. $2 is its table's full name.
+// identitySQL asks whether the name $1 leads to another table now. $2 is the full name of the known one.
 //
-// The clock does not show everything that may become of a table. Another schema of the search_path may have a
-// table of the name, a table that was alone may get children, and a view may lead elsewhere.
+// The clock does not show every change of a table. Another schema of the search_path may have a table of the
+// name, a table that was alone may get children, and a view may lead elsewhere.
 const identitySQL = "SELECT to_regclass($2) IS DISTINCT FROM to_regclass($1), "
 
 // identify reads the clock and the identity of t.

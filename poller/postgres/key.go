@@ -43,8 +43,8 @@ func (k key) instant() schemas.Instant {
 	return max(schemas.Instant(k.at)+epoch, schemas.MinInstant)
 }
 
-// microsOf is i in PostgreSQL's microseconds. It is the same for a naive timestamp, which means UTC here
-// whatever the session's zone. MinInstant becomes -infinity.
+// microsOf returns i in PostgreSQL's microseconds. It is the same for a naive timestamp, which means UTC
+// here, in any zone of the session. MinInstant becomes -infinity.
 func microsOf(i schemas.Instant) int64 {
 	if i <= schemas.MinInstant {
 		return math.MinInt64

@@ -70,8 +70,8 @@ func lostDatabase(format string, args ...any) error {
 	return lost(true, "the database was restored or promoted, or is another one: "+format, args...)
 }
 
-// reached records the timeline of a pass's beginning, of a standby too: no primary of an earlier one may be
-// read. Its error is a *poller.LostError.
+// reached records the timeline at the beginning of a pass. A standby's timeline counts too, because no
+// primary of an earlier one may be read. If the timeline has risen, reached returns a *poller.LostError.
 func (l *lineage) reached(timeline uint32) error {
 	if before := l.timeline; before != 0 && timeline > before {
 		return lostDatabase("its timeline is %d, and was %d", timeline, before)

@@ -28,8 +28,8 @@ type pass struct {
 
 	clock     *clock // of its beginning. Rows that it does not show are for the next pass
 	settled   schemas.Instant
-	from      schemas.Instant // settled, or where the passes begin that follow the load
-	passed    schemas.Instant // where settled has been: from, or later in a replay
+	from      schemas.Instant // settled, or the beginning of the passes that follow the load
+	passed    schemas.Instant // the place that settled has reached: from, or later in a replay
 	resumed   bool            // at a cursor
 	firstLoad bool            // from is before every row
 	undated   bool            // settled is, so rows without updated_at are read
@@ -72,7 +72,7 @@ type part struct {
 	undated bool
 	blocks  bool
 	after   key
-	// until is the place of the cursor, if what lies before it is read again. Nil means the end of the table.
+	// until is the place of the cursor, if the rows before it are read again. Nil means the end of the table.
 	until *key
 }
 
@@ -330,7 +330,7 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 		return b, nil
 	}
 	if !part.undated {
-		// Settled follows what was read without a gap, as far as the horizons allow.
+		// Settled moves to the end of the gap-free range, as far as the horizons allow.
 		end := c.end.instant()
 		switch {
 		case c.last && part.until != nil:
@@ -349,7 +349,7 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 		}
 	}
 	if !part.undated && part.until == nil && p.bad == nil {
-		// The horizon in the cursor lets the rest of the pass settle what came before.
+		// With the horizon in the cursor, the rest of the pass can settle the first part too.
 		p.cursor = &watermark.Cursor{UpdatedAt: c.end.instant(), ID: c.end.id, Xmin: p.xmin, Started: p.started}
 		if p.floor != nil {
 			p.cursor.Floor = newFloor(coarse(p.xmin), p.from)

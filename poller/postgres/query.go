@@ -20,8 +20,8 @@ type statement struct {
 }
 
 // stamp is the oid of a parameter that is a stamp in PostgreSQL's own microseconds. It takes the type of the
-// column that it is compared with, timestamp or timestamptz. A naive timestamp means UTC here, whatever the
-// session's zone.
+// column that it is compared with, timestamp or timestamptz. A naive timestamp means UTC here, in any zone of
+// the session.
 const stamp uint32 = 0
 
 // param adds a parameter and returns its place: $1, $2 and so on.
@@ -66,7 +66,7 @@ type query func(t *table, after key, until *key, limit int) statement
 // older server, so no transaction has written them since. A row frozen for more than 2^31 transactions has a
 // negative age, and passes. A savepoint's id is later than its transaction's, so it passes.
 //
-// The planner knows nothing of tableoid and assumes that all rows pass. So it uses the index on the key.
+// The planner has no statistics for tableoid and assumes that all rows pass. So it uses the index on the key.
 //
 // The fewer rows pass the filter, the further a statement looks for them: too far, if an old transaction ends
 // after millions of changes. A smaller LIMIT is no help then. So if the server has cancelled a statement, the

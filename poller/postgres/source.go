@@ -86,7 +86,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 			err = s.lookup(ctx, r, yield)
 		}
 		if lost, isLost := errors.AsType[*poller.LostError](err); isLost && r.Kind == poller.Pass {
-			// What is known of transactions and the clock does not count either.
+			// The horizons and the lineage of earlier reads do not count either.
 			s.horizons = horizons{overlap: s.reader.Overlap, allowed: allowedStep}
 			s.reader.lineage = lineage{}
 		} else if isLost {
@@ -98,8 +98,8 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 	}
 }
 
-// pass reads what may have changed since r.From. before is the load that it follows, or nil. It returns nil,
-// as full and lookup do, if yield wants no more.
+// pass reads the rows that may have changed since r.From. before is the load that it follows, or nil. It
+// returns nil, as full and lookup do, if yield wants no more.
 func (s *Source) pass(ctx context.Context, r poller.Request, before *pass,
 	yield func(poller.Batch, error) bool) error {
 	p := newPass(r, s.reader.Start, &s.horizons, before)
@@ -193,7 +193,7 @@ func (s *Source) lookup(ctx context.Context, r poller.Request, yield func(poller
 			}
 		}
 	}
-	for failures := 0; empty; { // there are none of these ids: are there others?
+	for failures := 0; empty; { // no row has one of these ids: are there other rows?
 		t, err := s.reader.describe(ctx)
 		if err == nil {
 			none := statement{sql: "SELECT NOT EXISTS (SELECT FROM " + t.name + ")", locks: t.lockable}

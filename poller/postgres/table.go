@@ -111,9 +111,10 @@ const elsewhereSQL = `coalesce(
 		'current_setting[[:space:]]*[(][[:space:]]*''([^'']+[.][^'']+)''', 'gi') AS s
 		WHERE coalesce(current_setting(s[1], true), '') = ''), '')`
 
-// leadsToSQL names all of them, and for each rule the transaction that defined it: CREATE OR REPLACE VIEW or
-// ALTER POLICY may show other rows of the same tables. It begins with the number of the column updated_at: if
-// it is dropped and added again with a default, all rows are stamped and none is written.
+// leadsToSQL names all relations below, and for each rule the transaction that defined it: CREATE OR REPLACE
+// VIEW or ALTER POLICY may show other rows of the same tables. It begins with the number of the column
+// updated_at: if that is dropped and added again with a default, all rows get a stamp, and no transaction has
+// written them.
 const leadsToSQL = `concat_ws(',', ` + updatedAtSQL + `,
 	(SELECT string_agg(concat(oid, kind), ',' ORDER BY oid) FROM below),
 	(SELECT string_agg(concat(oid, '/', xmin), ',' ORDER BY oid) FROM all_rules))`
@@ -174,8 +175,8 @@ func noFloor(kind string, hidden, children, privileged bool, unidentified *pgcon
 }
 
 // selectFields makes the SELECT list: the schema's fields that the table has, in the schema's order. readable
-// are the columns that the role may read. The server refuses a field that is none of them, and the decoder a
-// required field that is missing.
+// are the columns that the role may read. If a field is not readable, the server refuses the query. If a
+// required field is missing, the decoder refuses the row.
 func (t *table) selectFields(r *schemas.Resource, columns, readable []string) {
 	var list []string
 	for _, f := range r.Fields {

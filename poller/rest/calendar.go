@@ -70,9 +70,9 @@ func (c *calendar) adopt() (changed bool) {
 	return *c != before
 }
 
-// wentBack returns a *poller.LostError where the service's clock shows a time that is settled: what
-// changes now is stamped with it, and no pass that begins at settled meets that. Whatever was stamped before
-// the first answer by the new time is on that day too, or is left to the sweep.
+// wentBack returns a *poller.LostError if the service's clock shows a time that is settled. Rows that change
+// now are stamped with that time, and no pass that begins at settled meets them. Rows that were stamped
+// before the first answer by the new time are on that day too, or are left to the sweep.
 func (c *calendar) wentBack(settled schemas.Instant) error {
 	now, back := c.clock.Before(settled)
 	if !back {
@@ -115,8 +115,8 @@ func rowAmong(at schemas.Instant, asked span) string {
 	return fmt.Sprintf("a row of %s came among the rows of %s", at, asked)
 }
 
-// lastOver is the newest of the service's days that is over: by both clocks its end, and overlap, have
-// passed. Where the midnight at its end is in its window, too, that has passed with all its fractions.
+// lastOver returns the newest of the service's days that is over: by both clocks its end, and overlap, have
+// passed. If its window includes the midnight at its end, all fractions of that midnight have passed too.
 func (c *calendar) lastOver() day {
 	over := c.clock.Over().Add(-c.overlap)
 	if c.midnights[updated] {
@@ -133,8 +133,8 @@ func (c *calendar) dayAfter(dimension int) day {
 	return c.widened
 }
 
-// settledBefore is what is settled once the service's days before d are closed. behind is set if d was read
-// whole, too.
+// settledBefore returns the settled instant once the service's days before d are closed. behind is set if d
+// was read whole, too.
 func (c *calendar) settledBefore(d day, behind bool) schemas.Instant {
 	if c.margin > 0 || !behind {
 		d--

@@ -23,7 +23,7 @@ import (
 func (rd *read) findFirst(ctx context.Context, dimension int, known day) (err error) {
 	defer func() { rd.firstOpen = rd.next }()
 	if rd.next = rd.from; rd.next == past && rd.src.days[known].waits() {
-		rd.next = known // nothing is settled before that day is read
+		rd.next = known // until that day is read, settled does not move
 	}
 	if rd.next != past {
 		return nil
@@ -132,12 +132,12 @@ func (rd *read) firstGiven(ctx context.Context, dimension int, refused string) (
 	return first, err
 }
 
-// closeDays reads the days of a dimension from rd.next to rd.last, several at once. If
-// nothing is known of the days before, the first window has no lower bound.
+// closeDays reads the days of a dimension from rd.next to rd.last, several at once. If rd.unbounded is set,
+// the first window has no lower bound.
 //
-// A pass closes them, and lets settled follow. A day that cannot be closed delays settling, not the days
-// behind it: they are closed too and remembered, and when that day can be closed, settled passes them all at
-// once. Any other read ends with an error at a day that was not read whole.
+// A pass closes the days, and settled follows. A day that cannot be closed delays settling. The days behind
+// it are closed and remembered all the same. Once that day can be closed, settled passes all of them at once.
+// Any other read ends with an error at a day that was not read whole.
 func (rd *read) closeDays(ctx context.Context, dimension int) error {
 	s := rd.src
 	known, batches, verb := s.days, &s.batches, "closing "

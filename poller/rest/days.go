@@ -53,9 +53,9 @@ func (d days) freeUntil(n, last day) day {
 	return n
 }
 
-// ranges returns the state of the UTC days from settled on. The service's days before settled are closed,
-// and those up to last are over. A UTC day has rows in so many of its neighbors, and their worst state: not
-// closed, then unread, then closed.
+// ranges returns the state of the UTC days from settled on. The service's days before settled are closed, and
+// those up to last are over. neighbors is how many of the service's days on each side may have rows of a UTC
+// day. So a UTC day has the worst state among these days (not closed, unread, closed).
 func (d days) ranges(settled, last, neighbors day) (all []health.Days) {
 	n := settled - neighbors
 	for ; n+neighbors <= last; n++ {

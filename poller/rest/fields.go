@@ -11,14 +11,14 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// fields notices when the service has lost a field: a row without it is read as null there, and a pass, or a
-// sweep, would put null over every value that the topic has.
+// fields notices when the service has lost a field. A row without the field is read as null there. So a pass,
+// or a sweep, would put null over every value that the topic has.
 //
-// A row without a field can also be one that has null there, for a service may leave out nulls. The
-// two differ in how the rows of one answer look: a service that leaves out null has rows with the field
-// beside rows without, while a field that is gone is gone from every row. So a field is expected once every
-// row of a pass had it (of suspectRows at least: fewer show no habit). Where an answer has no row with an
-// expected field, another one decides, of rows of any time:
+// A row without a field can also have null there, because a service may leave out nulls. The rows of one
+// answer show the difference. A service that leaves out null has rows with the field beside rows without. A
+// field that is gone is gone from every row. So a field is expected once every row of a pass had it (of
+// suspectRows at least: fewer show no habit). If an answer has no row with an expected field, another answer
+// decides, with rows of any time:
 //
 //	the other answer                         what it means
 //	has rows with it, and rows without       null is left out: the field is expected no longer
@@ -28,9 +28,10 @@ import (
 //	                                         moment, or one of several servers lacks it: the read fails, and
 //	                                         is tried again
 //
-// Where null is left out, a field that every row had and that is null now in a thousand rows in a row looks
-// as if it were gone: blocked, and said. A field that some rows never had is never expected: of such a
-// service no answer can tell. Tables of fewer rows than suspectRows are not watched.
+// If a service leaves out null, and a field that every row had is null now in a thousand rows in a row, the
+// field looks as if it were gone. Then the resource is blocked, with that reason. A field that some rows
+// never had is never expected, because no answer can show that it is gone. Tables of fewer rows than
+// suspectRows are not watched.
 type fields struct {
 	res      *schemas.Resource
 	known    bool   // expected comes from an earlier pass
@@ -41,7 +42,7 @@ type fields struct {
 	page    []int // the same of one answer; its memory is used again
 }
 
-// newFields expects the fields of these names, as names returned them. Nil means that none is known.
+// newFields expects the fields of these names, as names returned them. Nil means unknown.
 func newFields(r *schemas.Resource, names []string) fields {
 	f := fields{res: r, known: names != nil, expected: make([]bool, len(r.Fields)),
 		missing: make([]int, len(r.Fields))}
@@ -51,7 +52,7 @@ func newFields(r *schemas.Resource, names []string) fields {
 	return f
 }
 
-// names returns the fields to expect from now on, in the schema's order. Nil means that none is known.
+// names returns the fields to expect from now on, in the schema's order. Nil means unknown.
 func (f *fields) names() []string {
 	habit := f.rows >= suspectRows
 	if !f.known && !habit {

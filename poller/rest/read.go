@@ -24,8 +24,9 @@ const (
 	maxBatchBytes = 4 << 20
 	// flushEvery is how long rows wait for that, while windows of few rows are read.
 	flushEvery = time.Second
-	// suspectRows is how many rows of a page show a fault that is not in single rows: none of them can be
-	// published, or all lack a field.
+	// suspectRows is the number of rows that show more than chance. If a page has so many and no row of it can
+	// be published, the fault is not in single rows. If a pass has so many and every row has a field, the field
+	// is expected.
 	suspectRows = 20
 )
 
@@ -50,7 +51,7 @@ type read struct {
 	// day before it is. open is the first day of the open window, and whole is set if that is to be read whole.
 	from, next, firstOpen, last, open day
 	closed, whole                     bool
-	// unbounded is set if nothing is known of the days before next, and the service gives them all.
+	// unbounded is set if the days before next are not known, and the service gives rows of all days.
 	unbounded bool
 	// shown is when showToday ended last, or when the read began. It took showing.
 	shown   time.Time
@@ -471,11 +472,11 @@ func (rd *read) incomplete(ctx context.Context, w window, o paging.Outcome) erro
 
 // No row, page, window or day keeps the rows behind it from being read. A request that fails by itself is
 // stepped over: package paging narrows the place down, and says of the set that it is not whole. So the day
-// of such a place stays open, and a full reading ends with an error. Nothing is taken for read or for
-// deleted.
+// of such a place stays open, and a full reading ends with an error. The rows of that place count neither as
+// read nor as deleted.
 //
-// A service that is down fails every request. So nothing is stepped over unless the service answers another
-// question at that moment (read.failure).
+// A service that is down fails every request. So a request is stepped over only if the service answers
+// another question at that moment (read.failure).
 
 // failure looks into err, the error of a request for a page of w. It returns the failure of this request, if
 // that may be stepped over: the service refuses the number of the page, or answers another question.

@@ -54,7 +54,7 @@ type Source struct {
 	// todayEvery is how often a pass that closes days reads today's rows meanwhile.
 	todayEvery time.Duration
 
-	// Knowledge of the service. Only the calendar decides what is settled.
+	// Knowledge of the service. Only the calendar decides how far days are settled.
 	calendar  calendar
 	reader    *paging.Reader
 	firstPage int         // the service's number of page 0. -1 if unknown

@@ -66,9 +66,9 @@ func (rd *read) learnUpTo(ctx context.Context, dimension int, days span) (why st
 		}
 		d := dayOf(at)
 		for _, alone := range []day{d, d - 1, d + 1} { // in another zone it may be on its neighbor
-			// A few pages of it will do: if days of which all these rows have one time are taken for
-			// midnights, that does no harm. Asked for with the day after they show rows of that, and are
-			// read as in another zone.
+			// A few pages of the day are enough. If all their rows have one time, to_ dates may be taken for midnights
+			// by mistake. That does no harm: asked for with the day after, days show rows of that day, and are read as
+			// in another zone.
 			asked := span{From: alone, To: alone}
 			why, err := rd.glance(ctx, on(dimension, asked), 0, paging.PageSize,
 				rd.times(dimension, func(t schemas.Instant) (enough bool) {

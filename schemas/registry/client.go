@@ -31,7 +31,7 @@ type Client struct {
 	url    string // without user and password
 }
 
-// Config is where a registry is, and how a client proves who it is.
+// Config has the address of a registry, and the client's login.
 type Config struct {
 	URL string // without user and password: errors show it
 	// LogIn puts the credentials of now into a request. If LogIn is nil, there are none.

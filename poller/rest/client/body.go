@@ -22,7 +22,7 @@ const (
 	maxNote = 64 << 10
 )
 
-// errTooMuch: the answer exceeds maxBody or maxRows.
+// errTooMuch means that the answer exceeds maxBody or maxRows.
 var errTooMuch = fmt.Errorf("the answer is longer than %d MiB or has more than %d rows, and a page of 1000 "+
 	"rows takes some 400 KiB: nothing of it is used. Either a row holds far too much, or the service does not "+
 	"end its answer: ask its owner", maxBody>>20, maxRows)

@@ -33,23 +33,23 @@ type Config struct {
 	MaxRequestsPerSecond float64
 	// RequestTimeout bounds one attempt, its body included. Zero means 30 s.
 	RequestTimeout time.Duration
-	// Attempts is how often a request that fails or is refused for its rate is tried; 0: often enough to
-	// outlast what passes by itself. `check` sets 2, because a person waits for its answer.
+	// Attempts is how often a request is tried if it fails or is refused for its rate. Zero means often enough
+	// to outlast a fault that passes by itself. `check` sets 2, because a person waits for its answer.
 	Attempts int
 	// Now is our clock. Nil means time.Now. Waits use the real one.
 	Now func() time.Time
-	Log *zap.Logger // nil: none
+	Log *zap.Logger // may be nil
 	// HTTP sends the requests. It should follow no redirect, and its timeout is not used. If HTTP is nil, it
 	// is httpclient.New(nil, RequestTimeout).
 	HTTP *http.Client
 }
 
 const (
-	// maxTries is how often one request is sent when the service fails, does not answer, or refuses it for
-	// the rate: some 30 s with the waits between, if it fails. Then the read ends; what it has read stays
-	// published.
+	// maxTries is how often one request is sent if the service fails, does not answer, or refuses it for the
+	// rate. If the service fails, the tries and the waits between take some 30 s. Then the read ends. The rows
+	// that it has read stay published.
 	maxTries = 8
-	// unclearTries is the same of a refusal that may have any meaning, which takes some two seconds.
+	// unclearTries is the same for a refusal that may have any meaning. These tries take some two seconds.
 	unclearTries = 4
 	// maxRenewals is how many new keys one request may ask for: one after an expiry, and one more if that key
 	// is revoked while the request waits.
@@ -57,7 +57,7 @@ const (
 	// longestTries bounds how long all tries of a request take together, without the waits between, or two
 	// timeouts do. A service that hangs is reported after two tries.
 	longestTries = 30 * time.Second
-	// doubtEvery is how often a 403 may be taken for one of the key.
+	// doubtEvery is the shortest time between two keys that are fetched because of a 403.
 	doubtEvery = 10 * time.Second
 )
 

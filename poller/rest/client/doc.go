@@ -1,5 +1,5 @@
-// Package client is the HTTP way to the commerce data service. It knows requests and answers: not which days
-// to ask for, nor when.
+// Package client is the HTTP way to the commerce data service. It sends requests and reads answers. Its
+// callers decide which days to ask for, and when.
 //
 // A Client is shared by all resources of a process, because the service counts requests by key:
 //
@@ -11,6 +11,6 @@
 // refusal for the rate, an expired key, a body that is not JSON (a gateway's error page), a 4xx that the
 // service's description does not name. Other faults end it with an error: *RequestError for a 4xx, which the
 // caller may understand, and *poller.BlockedError for a fault that only a person can mend. Bodies are
-// bounded. Of that of an error the code and the message get into an error and a log, without what may be
-// personal data, and of other bodies nothing.
+// bounded. Errors and logs show the code and the message of an error's body, without words that may be
+// personal data. They show no other body.
 package client

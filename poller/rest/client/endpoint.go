@@ -187,8 +187,8 @@ func (e *Endpoint) request(ctx context.Context, query string) (_ *http.Request, 
 	return req, nil
 }
 
-// receive takes what came of the request sent at sent. It returns nil if the answer is a 200: its body is in
-// e.body then.
+// receive takes the answer to the request sent at sent, or the error in its place. If the answer is a 200
+// with a usable body, receive returns nil, and e.body has the body.
 func (e *Endpoint) receive(answer *http.Response, err error, sent time.Time, query string) *RequestError {
 	defer e.end()
 	defer e.timer.Stop()
@@ -202,7 +202,7 @@ func (e *Endpoint) receive(answer *http.Response, err error, sent time.Time, que
 	e.counted(strconv.Itoa(status))
 	switch {
 	case err != nil:
-		if u, ok := errors.AsType[*url.Error](err); ok { // it has the address, of which failed has a part
+		if u, ok := errors.AsType[*url.Error](err); ok { // its text has the address, and failed names the path
 			err = u.Err
 		}
 	case status != http.StatusOK:

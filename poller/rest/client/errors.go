@@ -71,9 +71,10 @@ func (e *RequestError) aboutKey() bool {
 // rateCode matches the codes of errors that are about the rate of requests.
 var rateCode = regexp.MustCompile(`(?i)rate.?limit|throttl|too.?many.?req|quota|slow.?down`)
 
-// aboutRate reports whether an answer is a refusal for the rate. Only an answer that says so is: a resource
-// that is refused for another reason would slow down all others. Many services say with each answer how many
-// requests are left, so only none left counts. 400, 401 and 404 have another meaning whatever their headers.
+// aboutRate reports whether an answer refuses a request for the rate. It needs a clear sign, because a
+// refusal for another reason would slow down all other resources. Many services send with each answer how
+// many requests are left, so only zero is a sign. With a 400, a 401 or a 404 the headers are no sign, because
+// these have another meaning.
 func aboutRate(status int, code string, h http.Header) bool {
 	switch {
 	case status == http.StatusTooManyRequests, rateCode.MatchString(code):
@@ -103,9 +104,10 @@ func Refusal(err error) *RequestError {
 	return nil
 }
 
-// Failure returns the failure of a request to path that err stands for, if it may depend on what was asked
-// for: the same request may fail again while others are answered. Otherwise it returns nil. Then err is about
-// the rate, the key, the address or the connection, or the caller has ended the request.
+// Failure returns the failure of a request to path that err stands for, if it may depend on the request's
+// parameters. Then the same request may fail again while the service answers others. Failure returns nil if
+// err is about the rate, the key or the address, if no connection was made, or if the caller has ended the
+// request.
 func Failure(err error, path string) *RequestError {
 	failed, ok := errors.AsType[*RequestError](err)
 	if !ok || failed.Path != path || failed.Rate || failed.Status == http.StatusUnauthorized ||
@@ -119,7 +121,7 @@ func Failure(err error, path string) *RequestError {
 }
 
 const (
-	// maxMessage limits what is shown of a message, in bytes.
+	// maxMessage limits the part of a message that is shown, in bytes.
 	maxMessage = 300
 	// maxCodes limits the codes of one body that are looked at. The status may stand before the code.
 	maxCodes = 4

@@ -103,7 +103,7 @@ func (l *limiter) holds(path string) pause {
 	return pause{}
 }
 
-// live returns the pauses, without those of paths that nobody has asked for since.
+// live returns the pauses. It drops those that ended more than lastPause ago.
 func (l *limiter) live() map[string]*pause {
 	for path, p := range l.paths {
 		if time.Since(p.resume) > lastPause {

@@ -37,14 +37,14 @@ type Page struct {
 }
 
 var (
-	// errCut: the body ends before its JSON does. The connection broke, and only this shows it (HTTP/1.0, some
-	// proxies).
+	// errCut means that the body ends before its JSON does. The connection broke, and only this shows it
+	// (HTTP/1.0, some proxies).
 	errCut = errors.New("the body ends in the middle of its JSON")
-	// errNotJSON: the body is not an object.
+	// errNotJSON means that the body is not an object.
 	errNotJSON = errors.New("the body is not a JSON object")
-	// errFailed: by its own words the answer is an error, whatever its status.
+	// errFailed means that the answer calls itself an error, even if its status is 200.
 	errFailed = errors.New("the answer says that the request failed")
-	// byteOrderMark is what some services write before their JSON.
+	// byteOrderMark comes before the JSON of some services.
 	byteOrderMark = []byte("\ufeff")
 )
 

@@ -147,7 +147,7 @@ func (d *Dialect) Prove(p *Property, value, evidence string) {
 	if before.Value == value {
 		return
 	}
-	// A proof follows the one that it contradicts, whatever the clocks say: Load goes by that.
+	// A proof is later than the one that it contradicts, even if the clock went back: Load goes by that.
 	proof := watermark.Proof{Value: value, Evidence: evidence, Since: d.now()}
 	if known {
 		proof.Since = max(proof.Since, before.Since+1)

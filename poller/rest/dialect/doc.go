@@ -19,10 +19,15 @@
 //   - An answer that contradicts a value makes it unknown again, or proves another one. The log says so, and
 //     the read that met the answer begins again.
 //
-// A question is a property only if its answer saves requests, or decides how a request is made. These are
-// none: the order of rows and the size of pages are learned by the first pages of a read, which has to read
-// them anyway; a count of all rows shows itself by the first one that exceeds a page; the number of the first
-// page stands in every answer; how the service refuses a page, and whether a cache answers, shows in each
-// answer and is used for no other one. That has_more is true for ever takes a source ten pages to see, but it
-// may be so of one listing and not of the next: shared, it would be proven and contradicted in turns.
+// A question is a property only if its answer saves requests, or decides how a request is made. So these are
+// no properties:
+//
+//   - The order of rows and the size of pages: a read learns them from its first pages, which it needs
+//     anyway.
+//   - Whether a count is of all rows: the first count that exceeds a page shows it.
+//   - The number of the first page: every answer has it.
+//   - How the service refuses a page, and whether a cache answers: each answer shows it, and it is used for
+//     no other answer.
+//   - Whether has_more is always true: a source needs ten pages to see it. But it may be so for one listing
+//     and not for the next. If sources shared it, it would be proven and contradicted in turns.
 package dialect

@@ -10,7 +10,7 @@ type Property struct {
 	OnlySet bool
 	// Plain is the value that the document suggests. An answer that shows another one is worth a warning.
 	Plain string
-	// Means says for each value what it means, and what follows from it.
+	// Means has the meaning of each value and its consequence, for people.
 	Means map[string]string
 }
 

@@ -44,11 +44,11 @@ const (
 )
 
 // ToDate is the proof, within one read, that a to_ date takes in its whole day. Its zero value has shown
-// nothing. Two kinds of rows stand where they could not if only the midnight were taken in: a row later than
-// any zone's midnight of the last day asked for; and, of a day that was asked for alone, a row at no zone's
-// midnight, or rows at two times of day.
+// nothing. Two kinds of rows would be missing if the to_ date took in only the midnight. One is a row later
+// than any zone's midnight of the last day asked for. The other comes from a day that was asked for alone: a
+// row at no zone's midnight, or rows at two times of day.
 type ToDate struct {
-	// Whole: days were shown to be whole.
+	// Whole is set once days were shown to be whole.
 	Whole bool
 	// alone is the time of day of all rows that days asked for alone have shown: perhaps it is the service's
 	// midnight, and then such rows are missed by no reading. hasAlone is set if there was such a row.
@@ -73,8 +73,8 @@ func (t *ToDate) Decides(at schemas.Instant) bool { return !t.hasAlone || timeOf
 
 func timeOfDay(at schemas.Instant) schemas.Instant { return at - at.Day() }
 
-// NotMidnight notes that an answer contradicts Midnight. Meanwhile rows of the day after may have been taken
-// for those of another zone: what was proven of Days is unknown again, too.
+// NotMidnight notes that an answer contradicts Midnight. Until now, rows of the day after may have been taken
+// for rows of another zone. So Days is unknown again too, unless the configuration sets it.
 func (d *Dialect) NotMidnight(to *Property, evidence string) {
 	d.Prove(to, "", evidence)
 	d.mu.Lock()

@@ -6,8 +6,8 @@
 // promises no order, and while we page, rows leave the set and come to it. When a row leaves from a page that
 // we have read, all rows behind it move down a place, and the first row of the next page slips onto a page
 // where we no longer look. So a pass that read every page without an error can have missed rows. More passes
-// alone prove nothing, for each can miss the same row:
-// TestARowThatEveryForwardPassJumpsOverIsFoundByABackwardPass plays a set in which every one does.
+// alone prove nothing, because each can miss the same row.
+// TestARowThatEveryForwardPassJumpsOverIsFoundByABackwardPass plays such a set.
 //
 //	forward            page 0     page 1     page 2       backward           page 0     page 1     page 2
 //	we read page 0    [a b c]     d e f      g h i        we read page 2      a b c      d e f    [g h i]
@@ -29,10 +29,10 @@
 //   - A row keeps its ID, and no other row has it. (A row without a name has a hash of 64 bits. If two
 //     rows had the same one, fewer would be met than there are, and counting would not take the set for
 //     whole.)
-//   - A row keeps the day on which it was created, and it has one. A set of which a row has shown that it has
-//     none is not cut. Where the service counts, the parts of a set are held against its count, which finds
-//     such rows too (Machine.noneUndated).
-//   - What it counts, it counts (NewReader), or somebody has said otherwise.
+//   - A row has a day of creation, and keeps it. If a row has shown that it has none, the set is not cut. If
+//     the service counts, the parts of a set are compared with its count, which finds such rows too
+//     (Machine.noneUndated).
+//   - Its counts are exact, unless a person has set that they are estimates (NewReader).
 //
 // # Claims
 //
@@ -42,34 +42,37 @@
 // come to the set meanwhile.
 //
 // Counting. Let a shrinking set have had at most n rows at t, and let n different rows have been met at t or
-// later. Then it is whole. For no row has come since t, so all that were met were in S(t); they are n, and
-// S(t) has no more, so they are S(t); and each row that stayed is in S(t). It does not matter in which order
-// the rows came, how often one was met, or in how many passes. For a growing set the same holds of rows met
-// until t, as long as none leaves.
+// later. Then it is whole. No row has come since t, so all n rows that were met were in S(t). S(t) has no
+// more than n, so these are all of S(t). And each row that stayed is in S(t). The order in which the rows
+// came does not matter, nor how often one was met, nor in how many passes. For a growing set the same holds
+// of rows met until t, as long as none leaves.
 //
-// Replicas. Where several servers answer, or a cache does and leaves no trace, an answer may be true of an
-// instant before that of the one before: then a row may have been met that had left before n was said, and
-// make up the number in the place of one that was jumped over (the last page comes from a server that has
-// seen a row leave, and lacks the row that moved up; the page below comes from one that has not, and lacks
-// it too). But of two sets S(t) and S(u) one includes the other. So if both have n rows, they are the same
-// one. If every answer with rows counts n, all are of one set, at all these instants, and n different
-// rows are it. So a shrinking set of several pages is taken for whole by its number only if each answer
-// counted as many (pass.alike, ledger.alike). If the service does not count, a single pass proves nothing
-// (Reader.Count), and repeated ones assume that instants follow one another. A set, or part, of one page
-// needs neither. A growing set has, at the latest of these instants, the greatest number that any answer
-// counted, and includes all rows that were met by then: so it is whole when that many were met
-// (ledger.count), and a pass that ends after fewer has met its end too soon (pass.atLeast).
+// Replicas. Several servers may answer, or a cache that leaves no trace. Then an answer may be true of an
+// earlier instant than the answer before it. So a row may have been met that had left before n was said, and
+// make up the number in the place of a row that was jumped over. (The last page comes from a server that has
+// seen a row leave, and lacks the row that moved up. The page below comes from a server that has not seen it
+// leave, and lacks that row too.) But of two sets S(t) and S(u) one includes the other. So if both have n
+// rows, they are the same set. If every answer with rows counts n, all answers are of one set, and n
+// different rows are that set. So a shrinking set of several pages is taken for whole by its number only if
+// each answer counted as many (pass.alike, ledger.alike). If the service does not count, a single pass proves
+// nothing (Reader.Count), and repeated passes assume that instants follow one another. A set, or part, of one
+// page needs neither.
 //
-// Rows that come after all. A row may come late to a day that is over, or its time is set back into it. It
-// pushes others up, perhaps one to a page that was read already, and if it is met itself it makes up the
-// number in that one's place. So where passes are repeated, only rows count that an earlier pass has met
-// too: those were there before n was said (ledger.shown). The one pass of Reader.Count has no earlier one.
-// It is not used for the newest day, and of older ones we assume that nothing comes to them any more; what
-// does is late itself, and like the row in whose place it was counted it is found by a sweep.
+// A growing set includes, at the latest of these instants, all rows that were met by then, and has the
+// greatest number that any answer counted. So it is whole when that many rows were met (ledger.count). A pass
+// that ends after fewer has met its end too soon (pass.atLeast).
 //
-// Where n comes from. No page has more rows than were asked for, P. If page k has m > 0 rows and no page
-// follows it, then S(t) has at most n = kP + m rows (pass.atMost). This also holds if the service grants
-// fewer rows: then the pass does not meet kP + m rows.
+// Rows that come after all. A row may come late to a day that is over, or its time is set back into that day.
+// It pushes others up, perhaps one of them to a page that was read already. If the late row is met, it makes
+// up the number in that row's place. So if passes are repeated, a pass counts only if earlier passes had met
+// every row in it: these rows were there before n was said (ledger.shown). The one pass of Reader.Count has
+// no earlier one. It is not used for the newest day, and we assume that no row comes to an older day any
+// more. A row that comes all the same is late itself. A sweep finds it, and the row in whose place it was
+// counted.
+//
+// The source of n. No page has more rows than were asked for, P. If page k has m > 0 rows and no page follows
+// it, then S(t) has at most n = kP + m rows (pass.atMost). This also holds if the service grants fewer rows:
+// then the pass does not meet kP + m rows.
 //
 // The service may grant more or fewer rows at any answer, or on far pages, and meta.page_size need not show
 // it. So neither meta.page_size nor the length of pages may stand for P. Suppose that a last page of two rows
@@ -81,46 +84,45 @@
 // is the total if it was once larger than the number asked for). A count applies to the rows that are read
 // after it was given.
 //
-// So one backward pass can be enough: it begins at the last page, which says what n is, and if it then meets
-// n different rows, and all its answers count n, no page was short, no row was met twice, and each was met
-// (Reader.Count). A forward pass proves less. The page that says n comes last, and a row met before may have
-// left and have made room for one that was missed. Passes that fall short of n add up: rows that any of them
-// met since n was last seen to change count (ledger).
+// So one backward pass can be enough. It begins at the last page, which shows n. If it then meets n different
+// rows, and all its answers count n, no page was short, and each row was met (Reader.Count). A forward pass
+// proves less. The page that shows n comes last, and a row met before may have left and have made room for
+// one that was missed. Passes that fall short of n add up: rows that any of them met since n was last seen to
+// change count (ledger).
 //
-// Doubt. The page that is the last by the service's own word proves nothing where something speaks against
-// it.
+// Doubt. The service's own word that a page is the last proves nothing in these cases.
 //
-//   - It counts more rows than have places on it and the pages below, which the pass has seen: kP + m, or
-//     less where pages are short. So does a service that shows only so many pages, or rows, of any set.
-//     (Where it counts before it reads, a row may have left between the two. The next pass will not find it
-//     so again.)
-//     The set is cut, for its parts may be short enough; what cannot be cut is not whole. A service whose
-//     count is an estimate is then not believed whenever it is too high. Somebody has to say so
-//     (store.dialect.count).
+//   - The service counts more rows than have places on this page and the pages below. The pass has seen these
+//     places: kP + m, or fewer if pages are short. A service that shows only so many pages, or rows, of any
+//     set looks like this too. (If it counts before it reads, a row may have left between the two. The next
+//     pass will not find it so again.) The set is cut, because its parts may be short enough. A part that
+//     cannot be cut is not whole. If the count is an estimate, a set is in doubt whenever the count is too
+//     high, until a person sets store.dialect.count.
 //   - The page is full. A service that reads rows, then counts them all, and works More out from that count
-//     answers of two instants. As many rows as follow page k leave between the two, one of them from page k:
-//     the answer says that page k is the last, though it shows a row that is gone in place of one that has
-//     moved up. So it is asked for again: the rows of the second answer were read after the first one had
-//     said that there are no more than (k+1)P.
-//   - The page is not full. With such a service, and short pages, the row that has moved up may stand on the
-//     page behind it, and this one is no more the last. So the page with which a backward pass begins is
-//     asked for again too, and page 0 where a short page has been seen (Reader.short). Without short pages
-//     the rows themselves show that no more follow.
-//   - The page is full, and nobody counts. It may be the last that is shown. So the end is looked for with
-//     pages of a row less, where it stands on a page of a higher number (pass.endsWith). A service that
-//     shows only so many rows, whatever the pages, and says neither that more follow nor how many there are,
-//     cannot be told from one that has no more.
-//   - It does not say whether more follow (encoders leave out what is false). So the page behind it is asked
+//     answers of two instants. If as many rows as follow page k leave between the two, one of them from page
+//     k, the answer says that page k is the last. But it shows a row that is gone in place of one that has
+//     moved up. So the page is asked for again: the rows of the second answer were read after the first one
+//     had said that there are no more than (k+1)P.
+//   - The page is not full. If such a service has short pages, the row that has moved up may be on the next
+//     page, and this page is no longer the last. So the page with which a backward pass begins is asked for
+//     again too. Once a short page has been seen (Reader.short), so is any last page. Without short pages the
+//     rows themselves show that no more follow.
+//   - The page is full, and the service does not count. It may be the last page that is shown. So the end is
+//     looked for with pages of a row less, which have it on a page of a higher number (pass.endsWith). A
+//     service may show only so many rows, in pages of any size, and say neither that more follow nor how many
+//     there are. It cannot be told from one that has no more.
+//   - The answer does not say whether more follow (encoders leave out false). So the page behind it is asked
 //     for. If that has rows, more follow. If it is empty or refused, the set has no more than (k+1)P, and the
 //     page is asked for again: as above, its rows were read after that was known (pass.look).
-//   - It is refused, though the page before said that more follow. That is what a service does from which
-//     rows have left, and one that shows no more pages. So chance and agreement are not believed by it.
+//   - The page is refused, though the page before said that more follow. Either rows have left, or the
+//     service shows no more pages. So chance and agreement do not count with such an end.
 //
-// No end. A service may never stop saying that more follow: of empty pages, of the last one again, of the
-// first again. Ten such pages in a row are taken for the end of the rows, and from then on two
-// (Reader.NoEnd): so rows are published as they are met. A set may be taken for whole by counting alone, with
-// n from an exact total that was said before the first row of a backward pass. k empty pages prove nothing,
-// for an empty page in the middle looks the same. If the service does not count, no set is whole.
+// No end. A service may say of every page that more follow: of empty pages, of the last page again, of the
+// first page again. Ten such pages in a row are taken for the end of the rows, and from then on two
+// (Reader.NoEnd). So rows are published as they are met. Such a set is taken for whole by counting alone,
+// with n from an exact total. For a shrinking set the service has to say n before the first row of a backward
+// pass. Empty pages prove nothing, because an empty page in the middle looks the same. If the service does
+// not count, no set is whole.
 //
 // Direction. If the relative order holds while we read, a backward pass over a shrinking set misses no row
 // that stayed. The place of such a row only goes down. Had the pass missed it, the row would have been below
@@ -130,20 +132,19 @@
 // holds cannot be seen, so this proves nothing. It says in which direction n will be met soon.
 //
 // Agreement. Two passes in a row over a growing set are taken for whole if three things hold. They met the
-// same unchanged rows. Neither pass's end is in doubt: a pass that was cut short by a refused page, and one
-// by an empty answer that is not true, agree as well. And either the second pass had as many rows on each
+// same unchanged rows. Neither pass's end is in doubt: otherwise passes that were cut short, by a refused
+// page or by an untrue empty answer, would agree too. And either the second pass had as many rows on each
 // page as it asked for, or the longest pages of the two have different lengths: near pages of 100 rows and
-// far ones of 200 hide the same rows from each pass that asks for 200 or more. That is no proof: it may miss
-// a row when rows are deleted meanwhile, or when the order is not one that holds. A row that is missed here
-// is late and not lost, for no day is closed on it: the set is read again, and when its day is over it
-// shrinks.
+// far ones of 200 hide the same rows from each pass that asks for 200 or more. Agreement is no proof. It may
+// miss a row if rows are deleted meanwhile, or if the order does not hold. Such a row is late and not lost,
+// because agreement closes no day: the set is read again, and when its day is over it shrinks.
 //
 // Chance. If p passes in a row met no row for the first time, then a row that none met was missed by all of
 // these. Let a pass miss it with a probability of at most r, independently of the others; then this happens
-// to some row with one of at most |S| r^p. A shrinking set is taken for whole when that is below 1e-9. It is
-// believed last, when the service does not say n: its pages are short and it counts by the page. (r is an
-// estimate: the rate at which passes missed the rows that they did miss, and no less than a tenth. See
-// ledger.hidden.)
+// to some row with a probability of at most |S| r^p. A set is taken for whole when that is below 1e-9, a
+// shrinking one only after some passes (steadyPasses). This claim is for a service that does not say n: its
+// pages are short and it counts by the page. (r is an estimate: the rate at which passes missed the rows that
+// they did miss, and no less than a tenth. See ledger.hidden.)
 //
 // # Failures
 //
@@ -154,25 +155,25 @@
 //	    page 0                 this part is not read
 //	    another                the service shows no more pages: like one that is refused (Beyond)
 //	the page fails, and smaller pages of its places are asked for, a tenth each time, down to single rows
-//	    all are answered       the page was too heavy: the page size goes down, and the part is read anew
+//	    all are answered       the page was too heavy: the page size goes down, and the part is read again
 //	    a row fails alone      it is stepped over (pass.lacks): the pass goes on behind it. Behind mostLost
 //	                           of them small pages are stepped over instead
 //
-// A set of which a place was stepped over is not whole by any claim, because each claim is about rows that
-// stayed, and that one may have. A count would not show it: a row may come late, or be deleted after it was
-// met, and make up for the one that was not. So a pass that lacks a place is not sound, and is not repeated.
-// It may still be cut: each part is a set of its own with answers of its own, so the parts show whether they
-// are whole, and the one with the row is not. A row without a day of creation is in no part, and one that
-// cannot be read may have none. So if single rows were stepped over and all parts are whole, the service's
-// counts have to show that no row lacks a day. If it does not count, the set is read without cutting it. A
-// failed question for a count, or for the end of a set, is a doubt.
+// If a place was stepped over, no claim makes the set whole. Each claim is about rows that stayed, and the
+// row at that place may have stayed. A count would not show it: a row may come late, or be deleted after it
+// was met, and make up for the one that was not. So a pass that lacks a place is not sound, and is not
+// repeated. It may still be cut: each part is a set of its own with answers of its own, so the parts show
+// whether they are whole, and the one with the row is not. A row without a day of creation is in no part, and
+// one that cannot be read may have none. So if single rows were stepped over and all parts are whole, the
+// service's counts have to show that no row lacks a day. If it does not count, the set is read without
+// cutting it. A failed question for a count, or for the end of a set, is a doubt.
 //
 // The place of a row depends on how many rows a page has. If the service grants fewer than were asked for,
-// the smaller pages may be of other places. Then the part is read anew with that size. So a mistake costs
+// the smaller pages may be of other places. Then the part is read again with that size. So a mistake costs
 // requests, and leaves rows unread only in a set that is not called whole.
 //
-// The page size changes only when a reading begins or a part is read anew, so a pass has one size. One part
-// is read anew only with a smaller size, so a reading ends.
+// The page size changes only when a reading begins or a part is read again, so a pass has one size. One part
+// is read again only with a smaller size, so a reading ends.
 //
 // # Needs of each claim, and its risk
 //

@@ -21,7 +21,7 @@ type ledger struct {
 	alike bound
 }
 
-// tally is what the passes have shown of a row. Its zero value is a row that every pass met, unchanged.
+// tally is the record of one row in all passes. Its zero value is a row that every pass met, unchanged.
 type tally struct {
 	// misses is how many passes did not meet the row, and ago how many of them came after the last one that did.
 	misses, ago int
@@ -29,8 +29,8 @@ type tally struct {
 	changed bool
 }
 
-// bound says that the set had at most so many rows (-1: unknown) at an instant, and that the rows which the
-// passes from since on met were in it then.
+// bound is the greatest number of rows that the set can have had at an instant, -1 if unknown. The rows that
+// the passes from since on met were in the set then.
 type bound struct{ rows, since int }
 
 func newLedger(growing bool) *ledger {
@@ -112,8 +112,8 @@ func (l *ledger) limit(p *pass) {
 // shown reports whether the rows met since b was known are all that there were then.
 //
 // Of a shrinking set only passes count that met no row for the first time. A row that has come to it after
-// all, late or with its time set back, pushes others up, and one of them may have gone to a page that was
-// read already: then the one that came would make up the number in its place.
+// all, late or with its time set back, pushes others up. One of them may have gone to a page that was read
+// already. Then the row that came would make up the number in its place.
 func (l *ledger) shown(b bound) bool {
 	if !l.growing {
 		b.since = max(b.since, l.passes-l.quiet+1)

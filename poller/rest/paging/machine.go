@@ -115,7 +115,7 @@ func (m *Machine) read() Outcome {
 		size := m.r.size
 		o, parts := m.part(todo[0])
 		total.Requests += o.Requests
-		if m.r.size < size { // its pages were too heavy: it is read anew
+		if m.r.size < size { // the part's pages were too heavy: it is read again
 			continue
 		}
 		todo = append(parts, todo[1:]...)

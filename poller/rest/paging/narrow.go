@@ -56,7 +56,7 @@ func (r *Reader) grow() {
 func (r *Reader) resize(size int) { r.size, r.full, r.stale = size, 0, false }
 
 // fetch asks for a page. If that fails, it asks for the page's places by smaller pages, down to single rows.
-// The answer then has what they gave, and Failed. See "Failures" in the package's comment.
+// Then the answer has the rows of these pages, and Failed. See "Failures" in the package's comment.
 func (p *pass) fetch(page int) Answer {
 	a := p.look(page, p.size)
 	if a.Failed == "" || a.Beyond {
@@ -100,8 +100,8 @@ func (p *pass) anyAnswers(from, to int) bool {
 	return false
 }
 
-// places asks for the rows at the places from `from` to before `to`, of which one page failed, by smaller
-// pages. It steps over places that fail alone, and if many have failed, over small pages.
+// places asks for the rows at the places from `from` to before `to` by smaller pages, because one page of
+// them failed. It steps over places that fail alone, and if many have failed, over small pages.
 func (p *pass) places(from, to int) Answer {
 	all := Answer{More: true, Count: -1, Size: -1}
 	size := max(1, (to-from)/lessBy)

@@ -46,7 +46,7 @@ type pass struct {
 	before  int             // how many different rows were met maxIdle answers before idle looks
 	// alike is the count that each answer with rows gave, -1 if they differ or do not count.
 	alike int
-	// n is how many rows the service counted before it showed the first of met; -1: it did not.
+	// n is how many rows the service counted before it showed the first of met, -1 if it did not count.
 	n int
 	// last is the number of the last page. end is the number of its rows, and said the service's total count
 	// with it. exact is set if the service itself said that this page is the last.
@@ -259,9 +259,9 @@ func (p *pass) forward() {
 }
 
 // idle reports whether the last answers brought only pages that the pass had met, or only rows. If a row
-// moves to the page that comes again between every two answers, none is like another. So idle looks for new
-// rows as well, at ever longer intervals: it has to sort the rows met. It waits until as many rows came as
-// the service counts.
+// moves to the page that comes again between every two answers, each answer differs from the others. So idle
+// looks for new rows as well, at ever longer intervals: it has to sort the rows met. It waits until as many
+// rows came as the service counts.
 func (p *pass) idle() bool {
 	powerOfTwo := func(n int) bool { return n&(n-1) == 0 }
 	most := maxIdle

@@ -37,8 +37,8 @@ type Answer struct {
 	// Beyond is set if the service refused a page above 0, or answered with another one. There is no such page
 	// now.
 	Beyond bool
-	// Failed, if not empty, says why no good answer came, for people. If Beyond is not set, then nothing is
-	// known of the page.
+	// Failed, if not empty, says why no good answer came, for people. Then the page is not known, unless Beyond
+	// is set.
 	Failed string
 	// Doubt, if not empty, says why this answer proves nothing.
 	Doubt string

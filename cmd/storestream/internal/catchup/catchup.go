@@ -45,7 +45,7 @@ type Config struct {
 // lookEvery is how often the watermarks are read.
 const lookEvery = 500 * time.Millisecond
 
-// errStopped: the instance ended before it was asked to.
+// errStopped means that the instance ended before it was asked to.
 var errStopped = errors.New("the instance stopped by itself")
 
 // Run runs the instance until every resource is done, and then stops it in good order. Its error names the
@@ -108,8 +108,9 @@ func (c *Config) wait(ctx context.Context) error {
 	}
 }
 
-// why says why a resource stands still: what the instance here knows, or else how far its watermark is, and
-// who wrote it. readErr is why its watermark could not be read, or nil.
+// why returns why a resource makes no progress, as the instance here reports it. If that reports no reason,
+// why names the last complete pass, and the instance that wrote the watermark. readErr is the error of
+// reading the watermark, or nil.
 func (c *Config) why(p *progress, readErr error) string {
 	s := c.Status()
 	switch {

@@ -60,8 +60,8 @@ type monitor struct {
 const (
 	// monitorEvery is how often the group is asked.
 	monitorEvery = 5 * time.Second
-	// saidAfter is for how long no look may succeed before the page says so. doubtAfter is how long the group's
-	// last answer is believed.
+	// If no look succeeds for saidAfter, the page shows the error. The group's last answer counts for
+	// doubtAfter.
 	saidAfter  = 3 * monitorEvery
 	doubtAfter = time.Minute
 )

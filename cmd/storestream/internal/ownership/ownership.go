@@ -58,7 +58,7 @@ func (r *Resource) Note(owner string, instances bool, now time.Time) {
 const longestGap = 15 * time.Second
 
 // Wrote takes when the newest watermark was written, by its writer's clock, which need not agree with ours.
-// MinInstant: there is none.
+// MinInstant means that there is none.
 func (r *Resource) Wrote(written schemas.Instant, now time.Time) {
 	switch {
 	case written != r.written:

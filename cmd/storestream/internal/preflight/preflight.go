@@ -1,11 +1,10 @@
-// Package preflight takes the first steps of `run` that change nothing, and reports where they end: a
-// takeover of each resource is rehearsed, and the first rows are read of a pass, of a pass of today, of a
-// sweep and of a look at one row. The clients and the code are those of an instance, so a failure is the
-// error that `run` would meet, with its remedy. It makes no topic, registers no schema and disturbs no
-// running instance.
+// Package preflight takes the first steps of `run` that change nothing, and reports each failure. It
+// rehearses a takeover of each resource. It reads the first rows of a pass, of a pass of today, of a sweep
+// and of a look at one row. The clients and the code are those of an instance, so a failure is the error that
+// `run` would meet, with its remedy. It makes no topic, registers no schema and disturbs no running instance.
 //
-// It also names what works and costs something: a table without an index, a topic that keeps what was
-// deleted, a connection in clear, a certificate that ends soon.
+// It also reports weaknesses that stop nothing: a table without an index, a topic that keeps deleted rows, a
+// connection in clear, a certificate that ends soon.
 package preflight
 
 import (

@@ -75,7 +75,7 @@ func (f *findings) file(about, path string) {
 	}
 }
 
-// tryStatusPort tries to listen where the status page is to be. A running instance may have the port.
+// tryStatusPort tries to listen on the status page's address. A running instance may have the port.
 func tryStatusPort(ctx context.Context, c Config, f *findings) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Settings.HTTP.Listen)
 	switch {

@@ -1,9 +1,9 @@
 // Package row compares one row in the topic with the service (package reconcile), and explains differences.
 // It only reads.
 //
-// Unlike verify, it waits for no poll. A person who asks for one row wants an answer now. The answer tells
-// which changes may be under way. If the row differs and the topic got a record of it meanwhile, both are
-// looked at again.
+// Unlike verify, it waits for no poll, because a person who looks up one row wants the answer now. The answer
+// names the changes that may be under way. If the row differs and the topic got a record of it meanwhile,
+// topic and service are read again.
 package row
 
 import (
@@ -147,7 +147,7 @@ func (l *look) report(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	r.setFields(topic, service, l.Mask)
-	if ctx.Err() != nil { // a person who interrupts sees what was found until then
+	if ctx.Err() != nil { // a person who interrupts sees the findings so far
 		return r, nil //nolint:nilerr // and that is no failure
 	}
 	letter, err := producer.ReadDeadLetter(ctx, l.Cluster, l.resource.Name, l.ID)

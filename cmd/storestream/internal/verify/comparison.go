@@ -50,7 +50,7 @@ type comparison struct {
 	stopped int64                      // the last id that was compared, if too many rows differed to go on
 
 	partitions int    // of the topic, when it was last read
-	lacks      string // why the topic does not hold all that the watermark tells of, "": it may
+	lacks      string // why the topic lacks rows that the watermark covers. Empty if it may hold all
 
 	// The state of the running instance.
 	ownership ownership.Resource
@@ -203,12 +203,14 @@ func (o *comparison) sameTopic(ctx context.Context, was string) error {
 	return nil
 }
 
-// waits returns what the next look waits for, and until when at most: that the running instance has had the
-// time to deliver changes that were under way. "": it waits no longer.
+// waits returns the event that the next look waits for, and the latest end of that wait. The look waits until
+// the running instance has had the time to deliver the changes that were under way. waits returns "" if the
+// wait is over.
 //
-// It has had the time if a pass that began after the last look is complete. Over REST only some passes are
-// complete ones, so two intervals of one owner and a little are enough too. While rows are deferred, which it
-// publishes an overlap later, that is too soon. During a handover nobody knows how long it takes.
+// The instance has had the time if a pass that began after the last look is complete. Over REST only some
+// passes are complete. So two intervals of one owner and a little more are enough too. While rows are
+// deferred, the wait is longer by the overlap, because the instance publishes them an overlap later. The end
+// of a handover is not known, so until is zero then.
 func (o *comparison) waits(now time.Time) (what string, until time.Time) {
 	switch {
 	case o.ownership.Abandoned:

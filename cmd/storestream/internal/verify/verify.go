@@ -30,13 +30,13 @@ type Config struct {
 	Schemas   *schemas.Set
 	Cluster   *producer.Cluster
 	Resources []string
-	// Say receives a line about what a resource's comparison does, for people, if that takes more than ten
-	// seconds. Several goroutines call it.
+	// Say receives a line for people if a resource's comparison reads or waits for more than ten seconds.
+	// Several goroutines call it.
 	Say func(resource, text string)
 }
 
-// Run compares. Its error is the end of ctx, or a source that cannot be opened. What could not be compared is
-// in the result.
+// Run compares the resources. It returns an error if ctx ends, or if a source cannot be opened. The result
+// names the resources that could not be compared.
 func Run(ctx context.Context, c Config) (*Result, error) {
 	compare, end, err := OpenService(ctx, c.Settings, c.Cluster)
 	if err != nil {
