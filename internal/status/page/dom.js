@@ -8,9 +8,12 @@ export function add(parent, tag, text, className) {
 }
 
 // put changes the text of an element only if it differs. A text that stays keeps the reader's selection, and
-// a screen reader does not read it again.
+// a screen reader does not read it again. Text between backticks is code, as in the texts of commands.
 export function put(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const parts = String(text).split("`");
+  if (element.textContent === parts.join("")) return;
+  element.replaceChildren();
+  parts.forEach((part, i) => (i % 2 ? add(element, "code", part) : element.append(part)));
 }
 
 // shown shows an element or hides it.
