@@ -207,7 +207,7 @@ func TestOperationsHasEveryReasonWithItsRemedy(t *testing.T) {
 	}
 	generatedIn(t, operationsFile, "symptoms", symptoms.String())
 	for name, states := range map[string][]health.State{"blocks": {health.Blocked}, "pauses": {health.Paused},
-		"incomplete": {health.Incomplete}, "delays": {health.SettlingDelayed, health.Deferred}} {
+		"incomplete": {health.Incomplete}, "delays": {health.SettlingDelayed}} {
 		text := ""
 		for _, state := range states {
 			text += headings[state]
@@ -318,7 +318,7 @@ func TestEveryDelayIsAReason(t *testing.T) {
 			if len(notLetter.ReplaceAllString(verb.ReplaceAllString(text, ""), "")) <= len("andcounts") {
 				continue // it joins other texts, which have the reason
 			}
-			if said++; !isReason(text, health.SettlingDelayed, health.Deferred) && !strings.HasPrefix(text, ", and") {
+			if said++; !isReason(text, health.SettlingDelayed) && !strings.HasPrefix(text, ", and") {
 				t.Errorf("health.Reasons has no delay with the text %q of %s", text, path)
 			}
 		}

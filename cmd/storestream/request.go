@@ -37,7 +37,7 @@ func (o *order) flags(cmd *cobra.Command) {
 	}
 	if o.Kind == watermark.Sweeps || o.Kind == watermark.Erases {
 		cmd.Flags().IntVar(&o.ConfirmedDeletes, confirmDeletes, 0,
-			"allow up to `N` deletions of each resource beyond the day's budget")
+			"delete up to `N` rows of each resource, or none if more are due")
 	}
 	cmd.Flags().StringVar(&o.Why, "why", "", "the reason: one line of `TEXT`, 200 bytes at most")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")

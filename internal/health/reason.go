@@ -11,7 +11,7 @@ import (
 // deferred.
 type Reason struct {
 	Code  string
-	State State // Blocked, Incomplete, SettlingDelayed, Deferred or Paused
+	State State // Blocked, Incomplete, SettlingDelayed or Paused
 	// Says are words of the text that storestream gives as the reason, and that no other reason has. "..."
 	// stands for what differs from case to case, and "|" is between the texts of one reason.
 	Says string

@@ -136,7 +136,7 @@ var Reasons = []Reason{
 	{Code: "letters_full", State: SettlingDelayed, Says: "as many as may have dead letters",
 		Remedy: "correct the rows at the service, then run `storestream sweep RESOURCE`",
 		See:    deadLetters},
-	{Code: "older_version", State: Deferred, Says: "came back older than",
+	{Code: "older_version", State: SettlingDelayed, Says: "came back older than",
 		Means: "Perhaps transactions committed in the other order, or a replica lags.",
 		Remedy: "wait. The rows are read again after the overlap, from the time in the text on. A restart or a " +
 			"handover moves that time"},

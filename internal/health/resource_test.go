@@ -279,7 +279,7 @@ func TestEveryReasonIsKnownByItsText(t *testing.T) {
 			Since: now.Add(-time.Minute), Publishes: reason.State != Blocked}
 		r.Judge()
 		want := reason.State
-		if want == Deferred || want == Incomplete || want == Paused {
+		if want == Incomplete || want == Paused {
 			want = SettlingDelayed
 		}
 		remedy := strings.ReplaceAll(reason.Remedy, "RESOURCE", "orders")

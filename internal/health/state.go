@@ -3,7 +3,7 @@ package health
 // State sums up a resource in a word.
 type State string
 
-// The states of a resource, and Deferred, which is a state of rows.
+// The states of a resource.
 const (
 	Following       State = "following"        // passes complete without a fault
 	SettlingDelayed State = "settling_delayed" // passes complete, but settled does not move
@@ -19,6 +19,4 @@ const (
 	Unowned         State = "unowned"          // no instance has it
 	Unreadable      State = "unreadable"       // another program wrote its watermark
 	Unknown         State = "unknown"          // the group has not said which instance has it
-
-	Deferred State = "deferred" // a row waits for its second look, and settling for it
 )

@@ -41,8 +41,8 @@ type Request struct {
 	// Schema is the confirmed PostgreSQL schema of a reset. Another table or view of the resource's name is
 	// right there. "" means the one before.
 	Schema string `json:"schema,omitempty"`
-	// ConfirmedDeletes is how many deletions beyond the day's budget are allowed. They are of a sweep or an
-	// erase. An erase is confirmed only if it confirms all its rows.
+	// ConfirmedDeletes is the number of deletions that are allowed even beyond the day's budget. If more are
+	// due, a sweep or an erase deletes no row.
 	ConfirmedDeletes int `json:"confirmed_deletes,omitempty"`
 	// Rows lists the ids of an erase (20 at most), a replay or a retry (100). The limits are MostErased and
 	// MostReplayed.

@@ -30,7 +30,7 @@ type Watermark struct {
 	// before it. The lag counts from FreshAsOf. A cheap pass over REST moves it alone. So it is AsOf or
 	// later, unless a clock went back.
 	FreshAsOf schemas.Instant `json:"fresh_as_of"`
-	// Rows is the number of rows ever published, replays included.
+	// Rows is the number of rows published since the last first load began, replays included.
 	Rows int64 `json:"rows"`
 	// Request and RequestUID are id and uid of the last accepted request, or -1. The id is the offset in the
 	// requests topic. If that topic was created again, another request has the same offset.
@@ -231,7 +231,7 @@ type Sweep struct {
 	RequestUID string `json:"request_uid,omitempty"`
 	// At is when it was accepted or became due.
 	At schemas.Instant `json:"at"`
-	// ConfirmedDeletes is how many more deletions the request confirmed. They are beyond the day's budget.
+	// ConfirmedDeletes is the largest number of deletions that the request confirmed.
 	ConfirmedDeletes int `json:"confirmed_deletes,omitempty"`
 	// From and Done are the first id not yet compared, and the result before it. From is nil at the start.
 	From *int64 `json:"from,omitempty"`

@@ -148,7 +148,7 @@ func TestTheDrillsOfOperationsWorkOnTheDemo(t *testing.T) {
 	d.paste(schema[:2]...)
 	r.until("storestream was stopped, and is started again")
 
-	letter := d.block("**To practise**, on the demo (it says so where its PostgreSQL has another port):")
+	letter := d.block("**To practise**, on the demo (which prints another port if its PostgreSQL has one):")
 	all := d.block("To see all letters as they are:")
 	d.paste(letter[0])
 	d.comesToSay(`(?s)^orders/7  resource=orders,source=postgres,field=total_amount,error=expected [^\n]*\n`+
