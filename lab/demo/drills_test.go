@@ -144,7 +144,7 @@ func TestTheDrillsOfOperationsWorkOnTheDemo(t *testing.T) {
 
 	d.paste(column)
 	d.says(d.block("\n### A field is added\n"), "not registered; compatible", "Nothing fails")
-	schema := d.block("To practise on the demo, take FILE")
+	schema := d.block("To practise on the demo, first run its line")
 	d.paste(schema[:2]...)
 	r.until("storestream was stopped, and is started again")
 
