@@ -116,9 +116,7 @@ func (o *order) part(cmd *cobra.Command, from, to string, resources []string) er
 // refuse the replay.
 func (o *order) explainPart(ctx context.Context, env *environment, cluster *producer.Cluster,
 	names []string) error {
-	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
-	defer cancel()
-	marks, _, err := producer.ReadWatermarks(ctx, cluster)
+	marks, err := readMarks(ctx, cluster)
 	if err != nil {
 		return err
 	}
@@ -135,6 +133,14 @@ func (o *order) explainPart(ctx context.Context, env *environment, cluster *prod
 	}
 	return printRowsSince(ctx, env, cluster, names, *o.From, "These rows are published again, as the topic has "+
 		"them, and consumers see them once more. Those after --to are counted, and stay out:")
+}
+
+// readMarks reads the watermarks of all resources, for a person who waits.
+func readMarks(ctx context.Context, cluster *producer.Cluster) (map[string]watermark.Watermark, error) {
+	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
+	defer cancel()
+	marks, _, err := producer.ReadWatermarks(ctx, cluster)
+	return marks, err
 }
 
 func replayCancel(env *environment) *cobra.Command {
@@ -162,9 +168,7 @@ cancelled.`,
 
 // explainCancel prints the replays that a cancel ends.
 func explainCancel(ctx context.Context, env *environment, cluster *producer.Cluster, names []string) error {
-	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
-	defer cancel()
-	marks, _, err := producer.ReadWatermarks(ctx, cluster)
+	marks, err := readMarks(ctx, cluster)
 	if err != nil {
 		return err
 	}
@@ -178,16 +182,12 @@ func explainCancel(ctx context.Context, env *environment, cluster *producer.Clus
 
 // resultText returns the result of a request in a line.
 func resultText(r *watermark.Result) string {
-	var text string
 	if r.Left != "" && r.Began == r.Ended { // it was refused
 		return "not done: " + r.Left
 	}
-	switch r.Kind {
-	case watermark.Reset, watermark.Replays:
-		text = "published again: "
-	case watermark.Retries:
-		text = "published: "
-	default:
+	text, publishes := map[watermark.Kind]string{watermark.Reset: "published again: ",
+		watermark.Replays: "published again: ", watermark.Retries: "published: "}[r.Kind]
+	if !publishes {
 		return "done"
 	}
 	text += terminal.Plural(r.Rows, "row")

@@ -48,7 +48,8 @@ published.`,
 		o.To, o.what = &at, "a replay from "+at.String()
 		return o.send(env, cmd, unique(args), "Publish these again?", func(cluster *producer.Cluster,
 			names []string) error {
-			return explainReset(cmd.Context(), env, cluster, names, at)
+			return printRowsSince(cmd.Context(), env, cluster, names, at, fmt.Sprintf("Every row with updated_at at "+
+				"or after %s is published again, at its newest state, and consumers see it a second time:", at))
 		})
 	}
 	return cmd
@@ -68,18 +69,11 @@ func pastTime(cmd *cobra.Command, flag, text string, now time.Time) (schemas.Ins
 	return max(schemas.InstantOf(at), schemas.MinInstant), nil
 }
 
-// explainReset says how much of each resource is published again.
-func explainReset(ctx context.Context, env *environment, cluster *producer.Cluster, names []string,
-	at schemas.Instant) error {
-	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
-	defer cancel()
-	return printRowsSince(ctx, env, cluster, names, at, fmt.Sprintf("Every row with updated_at at or after %s "+
-		"is published again, at its newest state, and consumers see it a second time:", at))
-}
-
 // printRowsSince prints at most how many rows of each resource were updated since a time.
 func printRowsSince(ctx context.Context, env *environment, cluster *producer.Cluster, names []string,
 	at schemas.Instant, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
+	defer cancel()
 	env.print("%s\n\n", text)
 	rows := [][]string{{"RESOURCE", "ROWS, AT MOST"}}
 	for _, name := range names {

@@ -1,6 +1,10 @@
 package watermark
 
-import "github.com/storestream/storestream/schemas"
+import (
+	"time"
+
+	"github.com/storestream/storestream/schemas"
+)
 
 // Pause is a rest that a person asked for: the owner does not publish, and keeps the resource.
 type Pause struct {
@@ -18,11 +22,11 @@ func (p *Pause) Lasts(now schemas.Instant) bool {
 	return p != nil && (p.Until == nil || now < *p.Until)
 }
 
-// Text says who has paused the resource, since when, until when, and why.
+// Text says who has paused the resource, since when, until when, and why. Its times are to the second.
 func (p *Pause) Text() string {
-	text := "paused by " + p.By + " since " + p.Since.String()
+	text := "paused by " + p.By + " since " + p.Since.Time().Format(time.RFC3339)
 	if p.Until != nil {
-		text += ", until " + p.Until.String()
+		text += ", until " + p.Until.Time().Format(time.RFC3339)
 	}
 	if p.Why != "" {
 		text += ": " + p.Why
